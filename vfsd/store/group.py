@@ -1,0 +1,89 @@
+"""Group commit: changes that wait for the store at the same moment are made durable together.
+
+The first to come leads: it hands its change, and whatever has gathered by then, to *flush*; those that come
+meanwhile wait, and one of them leads the next group. So a lone commit costs no task switch, and a crowd costs
+one round trip. Each member learns its own outcome.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+import trio
+
+from vfsd.errors import StoreError
+from vfsd.tree.change import Change, PutChunks
+
+GROUP_BYTES = 4 << 20
+"""No more content than this (bytes) goes into one group, unless a single change has more."""
+
+
+class Ticket:
+    """One change on its way. *error* is set by whoever flushes it; None means that it is stored."""
+
+    __slots__ = ("change", "error", "size", "wake")
+
+    def __init__(self, change: Change) -> None:
+        self.change = change
+        self.size = sum(len(chunk) for op in change.ops if isinstance(op, PutChunks) for chunk in op.chunks.values())
+        self.error: StoreError | None = None
+        self.wake: trio.Event | None = None
+
+
+Flush: TypeAlias = Callable[[Sequence[Ticket]], Awaitable[None]]
+"""Stores the changes of its tickets and sets the error of each that failed. Must not raise."""
+
+
+class GroupCommit:
+    """Takes changes one by one and gives them to *flush* in groups, one group at a time."""
+
+    def __init__(self, flush: Flush) -> None:
+        self._flush = flush
+        self._waiting: list[Ticket] = []
+        self._leading = False
+        self.pending = 0
+
+    async def commit(self, change: Change) -> None:
+        """Return when *change* is stored; raise its StoreError if it is not."""
+        ticket = Ticket(change)
+        self.pending += 1
+        try:
+            if self._leading:
+                await self._follow(ticket)
+            else:
+                await self._lead([ticket])
+        finally:
+            self.pending -= 1
+        if ticket.error is not None:
+            raise ticket.error
+
+    async def _follow(self, ticket: Ticket) -> None:
+        """Wait until a leader has stored *ticket*, or has made it the next leader."""
+        ticket.wake = trio.Event()
+        self._waiting.append(ticket)
+        await ticket.wake.wait()
+        if self._waiting and self._waiting[0] is ticket:
+            await self._lead(self._next_group())
+
+    async def _lead(self, group: Sequence[Ticket]) -> None:
+        self._leading = True
+        try:
+            await self._flush(group)
+        finally:
+            self._leading = False
+            for ticket in group:
+                if ticket.wake is not None:
+                    ticket.wake.set()
+            if self._waiting:
+                self._leading = True
+                self._waiting[0].wake.set()  # type: ignore[union-attr]  # all that wait have one
+
+    def _next_group(self) -> list[Ticket]:
+        """Take from those waiting as many as make one group."""
+        size = count = 0
+        for ticket in self._waiting:
+            size += ticket.size
+            if count and size > GROUP_BYTES:
+                break
+            count += 1
+        group, self._waiting = self._waiting[:count], self._waiting[count:]
+        return group

@@ -1,0 +1,161 @@
+"""``memory:`` keeps scopes in this process: for tests, and for runs that may be thrown away.
+
+It keeps the same records as the other stores, so that it cannot hold what they could not. It never outlives
+its process; a claim on it cannot be lost to another host.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import trio
+
+from vfsd import clock
+from vfsd.errors import Fenced, ScopeBusy, ScopeMissing
+from vfsd.store.base import (
+    Batch,
+    Capacity,
+    Claim,
+    ScopeSummary,
+    Store,
+    StoreOptions,
+    Terms,
+)
+from vfsd.store.owner import Owner
+from vfsd.store.records import entry_key, entry_value, pack_inode, unpack_entry, unpack_inode
+from vfsd.tree.change import (
+    ROOT,
+    Change,
+    DropChunks,
+    DropEntry,
+    DropInode,
+    Op,
+    PutChunks,
+    PutEntry,
+    PutInode,
+)
+
+
+_MEMINFO = Path("/proc/meminfo")
+
+
+@dataclass
+class _Scope:
+    created_ns: int
+    owner: Owner | None = None
+    next_ino: int = ROOT + 1
+    inodes: dict[int, bytes] = field(default_factory=dict)
+    entries: dict[bytes, bytes] = field(default_factory=dict)
+    chunks: dict[int, dict[int, bytes]] = field(default_factory=dict)
+
+    def store(self, op: Op) -> None:
+        match op:
+            case PutInode():
+                self.inodes[op.ino] = pack_inode(op.attributes)
+                self.next_ino = max(self.next_ino, op.ino + 1)
+            case DropInode():
+                self.inodes.pop(op.ino, None)
+                self.chunks.pop(op.ino, None)
+            case PutEntry():
+                self.entries[entry_key(op.parent, op.name)] = entry_value(op.ino, op.cookie)
+            case DropEntry():
+                self.entries.pop(entry_key(op.parent, op.name), None)
+            case PutChunks():
+                self.chunks.setdefault(op.ino, {}).update(op.chunks)
+            case DropChunks(numbers=None):
+                self.chunks.pop(op.ino, None)
+            case DropChunks(numbers=numbers):
+                for number in numbers or ():
+                    self.chunks.get(op.ino, {}).pop(number, None)
+
+
+class MemoryStore(Store):
+    """Scopes in a dict."""
+
+    def __init__(self) -> None:
+        self.label = "memory:"
+        self._scopes: dict[str, _Scope] = {}
+
+    @property
+    def pending(self) -> int:
+        """Nothing ever waits."""
+        return 0
+
+    async def check(self) -> list[str]:
+        """Say what this store is."""
+        return ["the store memory: lives in the daemon: everything is gone when it ends"]
+
+    async def claim(self, scope: str, owner: Owner, terms: Terms) -> Claim:
+        """See :meth:`Store.claim`; an owner counts as living until it releases."""
+        held, created = self._scopes.get(scope), False
+        if held is None:
+            if not terms.create:
+                raise ScopeMissing(f"there is no scope {scope} in {self.label}")
+            held, created = _Scope(clock.now()), True
+            self._scopes[scope] = held
+        if held.owner is not None and not terms.take_over and not held.owner.is_gone():
+            raise ScopeBusy(f"scope {scope} is mounted: {held.owner.describe()}")
+        held.owner = owner
+        return Claim(scope, owner, created)
+
+    async def keep(self, claim: Claim) -> None:
+        """Nothing can go away."""
+        await trio.sleep_forever()
+
+    async def release(self, claim: Claim) -> None:
+        """See :meth:`Store.release`."""
+        held = self._scopes.get(claim.scope)
+        if held is not None and held.owner == claim.owner:
+            held.owner = None
+
+    async def load(self, scope: str) -> AsyncIterator[Batch]:
+        """See :meth:`Store.load`; one batch."""
+        held = self._scope(scope)
+        ops: list[Op] = [PutInode(ino, unpack_inode(record)) for ino, record in held.inodes.items()]
+        ops += [unpack_entry(key, value) for key, value in held.entries.items()]
+        ops += [PutChunks(ino, dict(chunks)) for ino, chunks in held.chunks.items()]
+        yield Batch(tuple(ops), (), len(ops), len(ops), held.next_ino)
+
+    async def commit(self, claim: Claim, change: Change) -> None:
+        """See :meth:`Store.commit`."""
+        held = self._scopes.get(claim.scope)
+        if held is None or held.owner != claim.owner:
+            raise Fenced(f"scope {claim.scope} has been claimed by another owner")
+        for op in change.ops:
+            held.store(op)
+
+    async def sync(self) -> None:
+        """There is nothing below memory."""
+
+    async def capacity(self) -> Capacity:
+        """Return the machine's memory, and what is available of it (:manpage:`proc_meminfo(5)`)."""
+        lines = (line.split() for line in _MEMINFO.read_text().splitlines())  # noqa: ASYNC240 (procfs never blocks)
+        kilobytes = {words[0]: int(words[1]) for words in lines}
+        return Capacity(kilobytes["MemTotal:"] << 10, kilobytes["MemAvailable:"] << 10)
+
+    async def scopes(self) -> list[ScopeSummary]:
+        """See :meth:`Store.scopes`."""
+        return [
+            ScopeSummary(name, len(held.inodes), held.created_ns, held.owner)
+            for name, held in sorted(self._scopes.items())
+        ]
+
+    async def drop(self, scope: str) -> None:
+        """See :meth:`Store.drop`."""
+        owner = self._scope(scope).owner
+        if owner is not None and not owner.is_gone():
+            raise ScopeBusy(f"scope {scope} is mounted: {owner.describe()}")
+        del self._scopes[scope]
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def _scope(self, scope: str) -> _Scope:
+        if scope not in self._scopes:
+            raise ScopeMissing(f"there is no scope {scope} in {self.label}")
+        return self._scopes[scope]
+
+
+def open_store(url: str, options: StoreOptions) -> Store:
+    """Return a new, empty store; two mounts never share one."""
+    return MemoryStore()

@@ -1,0 +1,82 @@
+"""Bytes on the wire: how inodes and entries are written down, and which version of that this is.
+
+Every store uses these records, so that a scope can be copied from one to another byte by byte. The reference is
+docs/format.md; a change here that an older vfsd cannot read raises :data:`FORMAT`.
+"""
+
+import struct
+
+from vfsd.errors import FormatTooNew, ScopeDamaged
+from vfsd.tree.change import Attributes, PutEntry
+
+FORMAT = 1
+"""Version of the stored format that this vfsd reads and writes."""
+
+_INODE = struct.Struct("<IIIIQQqqqHH")
+"""mode, nlink, uid, gid, rdev, size, atime, mtime, ctime (ns), target length, number of extended attributes."""
+_XATTR = struct.Struct("<BI")
+"""Length of the name, length of the value; both follow."""
+
+
+def pack_inode(attributes: Attributes) -> bytes:
+    """Return the record of an inode: a fixed part, the link target, then name and value of each extended attribute."""
+    (mode, nlink, uid, gid, rdev, size, atime_ns, mtime_ns, ctime_ns, target, xattrs) = attributes
+    fixed = _INODE.pack(mode, nlink, uid, gid, rdev, size, atime_ns, mtime_ns, ctime_ns, len(target), len(xattrs))
+    if not target and not xattrs:
+        return fixed
+    parts = [fixed, target]
+    for name, value in xattrs:
+        parts += (_XATTR.pack(len(name), len(value)), name, value)
+    return b"".join(parts)
+
+
+def unpack_inode(record: bytes) -> Attributes:
+    """Return what :func:`pack_inode` wrote. Raises ValueError for anything else, however it is broken."""
+    try:
+        fields = _INODE.unpack_from(record)
+        target_length, xattr_count = fields[-2:]
+        position = _INODE.size + target_length
+        target = record[_INODE.size : position]
+        xattrs = []
+        for _ in range(xattr_count):
+            name_length, value_length = _XATTR.unpack_from(record, position)
+            name_end = position + _XATTR.size + name_length
+            xattrs.append((record[position + _XATTR.size : name_end], record[name_end : name_end + value_length]))
+            position = name_end + value_length
+    except struct.error as error:
+        raise ValueError(f"an inode record of {len(record)} bytes is cut short ({error})") from None
+    if position != len(record):
+        raise ValueError(f"an inode record of {len(record)} bytes should have {position}")
+    return Attributes(*fields[:-2], target, tuple(xattrs))
+
+
+def entry_key(parent: int, name: bytes) -> bytes:
+    """Return the key of a directory entry: the parent's number, a slash, the name's bytes."""
+    return b"%d/%b" % (parent, name)
+
+
+def entry_value(ino: int, cookie: int) -> bytes:
+    """Return what is stored under an :func:`entry_key`: inode number and cookie, in decimal."""
+    return b"%d %d" % (ino, cookie)
+
+
+def unpack_entry(key: bytes, value: bytes) -> PutEntry:
+    """Return the entry that :func:`entry_key` and :func:`entry_value` wrote. Raises ValueError for anything else."""
+    parent, slash, name = key.partition(b"/")
+    ino, cookie = value.split(b" ")
+    if not slash or not name:
+        raise ValueError(f"{key!r} is not PARENT/NAME")
+    return PutEntry(int(parent), name, int(ino), int(cookie))
+
+
+def check_format(scope: str, version: int, chunk_size: int, expected_chunk_size: int) -> None:
+    """Refuse a scope this vfsd must not touch. Raises FormatTooNew or ScopeDamaged."""
+    if version > FORMAT:
+        raise FormatTooNew(
+            f"scope {scope} is stored in format {version}, and this vfsd reads up to {FORMAT}; upgrade vfsd"
+        )
+    if version < 1 or chunk_size != expected_chunk_size:
+        raise ScopeDamaged(
+            f"scope {scope} has format {version} and chunks of {chunk_size} bytes, which no vfsd has written;"
+            " restore it from a backup, or destroy it with 'vfsd destroy'"
+        )
