@@ -140,7 +140,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     async def drop(self, scope: str) -> None:
-        """Destroy all that is stored of *scope*; an owner that still writes is fenced. Raises ScopeMissing, ScopeBusy."""
+        """Destroy all that is stored of *scope*; a frozen owner is fenced. Raises ScopeMissing, ScopeBusy."""
 
     @abc.abstractmethod
     async def aclose(self) -> None:

@@ -35,7 +35,6 @@ from vfsd.tree.change import (
     PutInode,
 )
 
-
 _MEMINFO = Path("/proc/meminfo")
 
 

@@ -33,8 +33,8 @@ def pack_inode(attributes: Attributes) -> bytes:
 def unpack_inode(record: bytes) -> Attributes:
     """Return what :func:`pack_inode` wrote. Raises ValueError for anything else, however it is broken."""
     try:
-        fields = _INODE.unpack_from(record)
-        target_length, xattr_count = fields[-2:]
+        fields: tuple[int, ...] = _INODE.unpack_from(record)
+        target_length, xattr_count = fields[9:]
         position = _INODE.size + target_length
         target = record[_INODE.size : position]
         xattrs = []
@@ -47,7 +47,7 @@ def unpack_inode(record: bytes) -> Attributes:
         raise ValueError(f"an inode record of {len(record)} bytes is cut short ({error})") from None
     if position != len(record):
         raise ValueError(f"an inode record of {len(record)} bytes should have {position}")
-    return Attributes(*fields[:-2], target, tuple(xattrs))
+    return Attributes._make((*fields[:9], target, tuple(xattrs)))
 
 
 def entry_key(parent: int, name: bytes) -> bytes:
