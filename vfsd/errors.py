@@ -68,6 +68,10 @@ class ScopeDamaged(StoreError):
     """A record of the scope cannot be understood; the message names its key and the remedy."""
 
 
+class ScopeChanged(StoreError):
+    """A scope was written by its owner while it was read without a claim: read it again."""
+
+
 class FormatTooNew(StoreError):
     """The scope was written by a newer format than this version reads."""
 
@@ -108,6 +112,8 @@ EXIT_STATUS: dict[type[VfsdError], int] = {
     VfsdError: 1,
     UsageError: 2,
     StoreUnreachable: 3,
+    ScopeChanged: 3,
+    StoreError: 1,
     StoreRefused: 4,
     StoreReadOnly: 4,
     StoreFull: 5,

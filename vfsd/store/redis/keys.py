@@ -1,0 +1,20 @@
+"""Names of the keys a scope has in Redis. All but the set of scopes share one hash tag, so one cluster slot."""
+
+SCOPES = b"vfsd:scopes"
+"""SET: the names of all scopes."""
+
+
+class Keys:
+    """The keys of one scope; docs/format.md says what is in them."""
+
+    def __init__(self, scope: str) -> None:
+        prefix = b"vfsd:{%b}:" % scope.encode()
+        self.scope = prefix + b"scope"
+        self.inodes = prefix + b"inodes"
+        self.entries = prefix + b"entries"
+        self.lease = prefix + b"lease"
+        self._data = prefix + b"data:"
+
+    def data(self, ino: int) -> bytes:
+        """Return the key of the hash that holds the chunks of inode *ino*."""
+        return b"%b%d" % (self._data, ino)

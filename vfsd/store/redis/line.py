@@ -1,0 +1,215 @@
+"""A claimed scope's line to Redis: bringing it up, noticing that it is down, and losing the scope for good.
+
+States: *up* (a link with an armed fence), *down* (none; :meth:`Line.keep` is bringing it up), *lost* (another owner,
+or the scope is gone). A commit whose answer did not come is a *doubt*. Bringing the line up takes a new epoch, after
+which nothing sent over the old link can be executed any more, and reads ``seq``, which tells whether the doubtful
+commit had been. So a doubt is always settled before anything else is sent.
+"""
+
+import logging
+from collections.abc import Sequence
+
+import trio
+
+from vfsd.errors import Fenced, InDoubt, StoreError, StoreUnreachable
+from vfsd.store.base import LEASE_SECONDS, Claim
+from vfsd.store.owner import from_json
+from vfsd.store.redis import scripts
+from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.link import Link, LinkLost, Reply, ReplyError, Request
+from vfsd.store.redis.replies import refusal
+from vfsd.store.redis.server import Server
+from vfsd.store.redis.transaction import watch
+
+_log = logging.getLogger(__name__)
+_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Seconds between attempts to bring a link up; the last one goes on."""
+
+
+class Doubt(InDoubt):
+    """A transaction with no answer: *stored* is known once *resolved* is set."""
+
+    def __init__(self, message: str, seq: int) -> None:
+        super().__init__(message)
+        self.seq = seq
+        self.stored = False
+        self.resolved = trio.Event()
+
+    async def settled(self) -> bool:
+        """See :meth:`vfsd.errors.InDoubt.settled`."""
+        await self.resolved.wait()
+        return self.stored
+
+
+class Line:
+    """The connection of *claim* to *server*; no call on it may take longer than *timeout* seconds.
+
+    ``epoch`` is the one every commit must find in force, ``seq`` the number of the last commit stored,
+    ``next_ino`` the next inode number as the header has it.
+    """
+
+    def __init__(self, server: Server, claim: Claim, timeout: float) -> None:
+        self.keys = Keys(claim.scope)
+        self.label = server.label
+        self.epoch = b""
+        self.seq = 0
+        self.next_ino = 0
+        self._server = server
+        self._claim = claim
+        self._timeout = timeout
+        self._link: Link | None = None
+        self._up = trio.Event()
+        self._down = trio.Event()
+        self._down_since = trio.current_time()
+        self._why_down = "not connected yet"
+        self._lost: Fenced | None = None
+        self._doubt: Doubt | None = None
+
+    # --- what commits need
+
+    async def usable(self, deadline: float) -> Link:
+        """Return the link, waiting for it no longer than a commit may take since it went down.
+
+        Raises StoreUnreachable when that time is over, Fenced when the scope is lost.
+        """
+        if self._link is None and self._lost is None:
+            with trio.move_on_at(min(deadline, self._down_since + self._timeout)):
+                await self._up.wait()
+        if self._lost is not None:
+            raise self._lost
+        if self._link is None:
+            away = trio.current_time() - self._down_since
+            raise StoreUnreachable(f"the store {self.label} has been away for {away:.1f} s: {self._why_down}")
+        return self._link
+
+    async def settle(self, lost: LinkLost, seq: int, deadline: float) -> bool:
+        """Return whether transaction *seq*, sent over a link that broke, was stored. Raises InDoubt at *deadline*."""
+        self._doubt = doubt = Doubt(f"lost the store {self.label} during a commit: {lost}", seq)
+        _log.warning("%s", doubt)
+        self.drop(str(lost))
+        with trio.move_on_at(deadline):
+            return await doubt.settled()
+        self._down_since = min(self._down_since, deadline - self._timeout)
+        raise doubt
+
+    def drop(self, why: str) -> None:
+        """Close the link: it is of no further use. :meth:`keep` brings up another."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+            self._up = trio.Event()
+            self._down_since = trio.current_time()
+        self._why_down = why
+        self._down.set()
+
+    def lose(self, reason: Fenced) -> Fenced:
+        """Give the scope up for good, and return *reason*."""
+        if self._lost is None:
+            self._lost = reason
+            _log.error("%s; this mount stays readable: unmount it, and mount again to go on", reason)
+            self.drop(str(reason))
+            self._resolve_doubt()
+            self._up.set()
+        return self._lost
+
+    # --- keeping it
+
+    async def bring_up(self) -> None:
+        """Connect, take a new epoch, settle the doubt, arm the fence.
+
+        Raises StoreUnreachable, StoreRefused, Fenced.
+        """
+        link = Link(await trio.to_thread.run_sync(self._server.connect, abandon_on_cancel=True))
+        try:
+            await self._reclaim(link)
+        except LinkLost as error:
+            link.close()
+            raise StoreUnreachable(f"lost the store {self.label}: {error}") from error
+        except BaseException:
+            link.close()
+            raise
+        self._link = link
+        self._down = trio.Event()
+        self._up.set()
+
+    async def _reclaim(self, link: Link) -> None:
+        request = Request()
+        lease_ms = b"%d" % (LEASE_SECONDS * 1000)
+        token = self._claim.owner.token.encode()
+        request.add(b"EVAL", scripts.RECLAIM, b"2", self.keys.scope, self.keys.lease, token, lease_ms)
+        answer = await self._ask(link, request)
+        if answer[0] != b"claimed":
+            raise self.lose(self._reason(answer))
+        self.epoch, self.seq, self.next_ino = answer[1], int(answer[2]), int(answer[3])
+        self._resolve_doubt()
+        if await self._ask(link, watch(self.keys)) != self.epoch:
+            raise StoreUnreachable(f"the store {self.label}: the scope's header changed while connecting")
+
+    async def _ask(self, link: Link, request: Request) -> Reply:
+        """Return the last reply to *request*; raise what an error reply means."""
+        reply = (await link.call(request, trio.current_time() + self._timeout))[-1]
+        if isinstance(reply, ReplyError):
+            raise refusal(self.label, str(reply))
+        return reply
+
+    def _resolve_doubt(self) -> None:
+        if self._doubt is not None:
+            self._doubt.stored = self.seq >= self._doubt.seq
+            self._doubt.resolved.set()
+            self._doubt = None
+
+    def _reason(self, answer: Sequence[Reply]) -> Fenced:
+        """Return why a script answered that the scope is not ours."""
+        scope = self._claim.scope
+        if answer[0] == b"gone":
+            return Fenced(f"scope {scope} is gone from the store {self.label}: destroyed, or flushed")
+        if answer[1]:
+            return Fenced(f"scope {scope} has been claimed by {from_json(answer[1]).describe()}")
+        return Fenced(f"scope {scope} has been claimed and released by another owner")
+
+    async def keep(self) -> None:
+        """Bring the link up whenever it is down, and renew the lease, until the scope is lost."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._renew_lease)
+            while self._lost is None:
+                await self._down.wait()
+                await self._bring_up_somehow()
+            nursery.cancel_scope.cancel()
+
+    async def _bring_up_somehow(self) -> None:
+        """Try until the link is up or the scope is lost; say once that it is down, and that it is up again."""
+        attempt = 0
+        while self._lost is None and self._link is None:
+            try:
+                await self.bring_up()
+                if attempt:
+                    _log.warning("the store %s answers again", self.label)
+            except Fenced:
+                return
+            except StoreError as error:
+                self._why_down = str(error)
+                if not attempt:
+                    _log.warning("%s; trying again", error)
+                await trio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+                attempt += 1
+
+    async def _renew_lease(self) -> None:
+        while True:
+            await trio.sleep(LEASE_SECONDS / 3)
+            try:
+                answer = await trio.to_thread.run_sync(self._renew, abandon_on_cancel=True)
+            except StoreError as error:
+                _log.info("could not renew the lease of scope %s: %s", self._claim.scope, error)
+                continue
+            if answer[0] != b"renewed":
+                self.lose(self._reason(answer))
+
+    def _renew(self) -> Reply:
+        keys = (self.keys.scope, self.keys.lease)
+        return self._server.script(scripts.RENEW, keys, self._claim.owner.token, LEASE_SECONDS * 1000)
+
+    def close(self) -> None:
+        """Close the link, without a word to :meth:`keep`."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None

@@ -1,0 +1,146 @@
+"""One RESP connection on a non-blocking socket under trio, and how requests are laid out for it.
+
+Measured, and the reasons for its shape: packing commands into one buffer costs milliseconds a MiB, so large values
+are handed to ``sendmsg`` as they are; parking a task in trio costs more than Redis needs for a small commit, so the
+socket is polled briefly first. Replies are parsed by hiredis.
+
+It never retries, never reconnects, and knows no commands. Once a call has failed the link is of no further use,
+since replies may be left over: :class:`LinkLost` says so, and the owner closes it.
+"""
+
+import select
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import hiredis
+import trio
+
+Reply: TypeAlias = Any
+"""What hiredis makes of a RESP2 reply: bytes, int, None, a list of these, or a ReplyError (not raised)."""
+
+ReplyError = hiredis.ReplyError
+"""An error reply, as a value."""
+
+POLL_MS = 1
+"""How long (ms) a lone call polls the socket before it parks. Longer would hold up readers."""
+
+_SEPARATE = 2048
+"""Values of at least this many bytes are sent from where they lie instead of being joined with their neighbours."""
+_IOV_MAX = 1024
+_RECEIVE = 1 << 18
+_POLLS_SKIPPED_AFTER_MISS = 64
+
+
+class LinkLost(Exception):
+    """The connection broke, or no answer came in time. What was sent may or may not have been executed."""
+
+
+class Request:
+    """Commands laid out as RESP arrays, ready for scatter-gather output."""
+
+    def __init__(self) -> None:
+        self.commands = 0
+        self._buffers: list[bytes] = []
+        self._small: list[bytes] = []
+
+    def add(self, *words: bytes) -> None:
+        """Append one command."""
+        self.commands += 1
+        small = self._small
+        small.append(b"*%d\r\n" % len(words))
+        for word in words:
+            if len(word) < _SEPARATE:
+                small.append(b"$%d\r\n%b\r\n" % (len(word), word))
+            else:
+                small.append(b"$%d\r\n" % len(word))
+                self._buffers += (b"".join(small), word)
+                small.clear()
+                small.append(b"\r\n")
+
+    def buffers(self) -> list[bytes]:
+        """Return all that was added, as buffers to be sent one after another."""
+        if self._small:
+            self._buffers.append(b"".join(self._small))
+            self._small = []
+        return self._buffers
+
+
+class Link:
+    """A connected, authenticated socket to one Redis server. One call at a time: the caller sees to that."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.setblocking(False)
+        self._socket = connected
+        self._reader = hiredis.Reader()
+        self._poller = select.poll()
+        self._poller.register(connected, select.POLLIN)
+        self._polls_to_skip = 0
+
+    async def call(self, request: Request, deadline: float, *, alone: bool = True) -> list[Reply]:
+        """Send *request* and return one reply per command. Raises LinkLost; *deadline* is in trio's clock.
+
+        *alone* says that nothing else waits for this connection, so that polling holds nobody up.
+        """
+        try:
+            await self._send(request.buffers(), deadline)
+            if alone:
+                self._poll()
+            return await self._receive(request.commands, deadline)
+        except (OSError, hiredis.ProtocolError) as error:
+            raise LinkLost(str(error) or type(error).__name__) from error
+        except trio.TooSlowError:
+            raise LinkLost("no answer in time") from None
+
+    def close(self) -> None:
+        """Close the socket, at once."""
+        self._socket.close()
+
+    def _poll(self) -> None:
+        """Wait a moment for the reply without giving up the thread, unless the server has been too far for that."""
+        if self._polls_to_skip:
+            self._polls_to_skip -= 1
+        elif not self._poller.poll(POLL_MS):
+            self._polls_to_skip = _POLLS_SKIPPED_AFTER_MISS
+
+    async def _send(self, buffers: Sequence[bytes | memoryview], deadline: float) -> None:
+        while buffers:
+            try:
+                sent = self._write(buffers[:_IOV_MAX])
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                with trio.fail_at(deadline):
+                    await trio.lowlevel.wait_writable(self._socket)
+            else:
+                buffers = _unsent(buffers, sent)
+
+    def _write(self, buffers: Sequence[bytes | memoryview]) -> int:
+        if isinstance(self._socket, ssl.SSLSocket):
+            return self._socket.send(b"".join(buffers))
+        return self._socket.sendmsg(buffers)
+
+    async def _receive(self, count: int, deadline: float) -> list[Reply]:
+        replies: list[Reply] = []
+        while True:
+            while (reply := self._reader.gets()) is not False:
+                replies.append(reply)
+                if len(replies) == count:
+                    return replies
+            try:
+                received = self._socket.recv(_RECEIVE)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                with trio.fail_at(deadline):
+                    await trio.lowlevel.wait_readable(self._socket)
+                continue
+            if not received:
+                raise ConnectionResetError("the server closed the connection")
+            self._reader.feed(received)
+
+
+def _unsent(buffers: Sequence[bytes | memoryview], sent: int) -> list[bytes | memoryview]:
+    """Return what remains of *buffers* after their first *sent* bytes."""
+    for index, buffer in enumerate(buffers):
+        if sent < len(buffer):
+            return [memoryview(buffer)[sent:], *buffers[index + 1 :]] if sent else list(buffers[index:])
+        sent -= len(buffer)
+    return []

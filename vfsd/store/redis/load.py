@@ -1,0 +1,197 @@
+"""Reading a whole scope back from Redis, in slices: a reply of all of it would hold the server for everybody.
+
+HSCAN may repeat a field, which replaying forgives. That nobody wrote meanwhile is checked at the end by ``seq``
+and ``epoch``; whoever claimed the scope first will never see that fail.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import NamedTuple, NoReturn
+
+import trio
+
+from vfsd.errors import ScopeChanged, ScopeDamaged, ScopeMissing, StoreUnreachable
+from vfsd.store.base import Batch, Damage
+from vfsd.store.records import check_format, unpack_entry, unpack_inode
+from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.link import Link, LinkLost, Reply, ReplyError, Request
+from vfsd.store.redis.replies import refusal
+from vfsd.tree.change import CHUNK_SIZE, Op, PutChunks, PutInode
+
+_FIELDS_AT_ONCE = b"1000"
+_CHUNKS_AT_ONCE = b"64"
+_WHOLE_FILE_CHUNKS = 64
+"""A file of no more chunks is read by one HGETALL."""
+_FILES_AT_ONCE = 128
+_BYTES_AT_ONCE = 2 << 20
+
+
+class Header(NamedTuple):
+    """What the scope's own hash says; all numbers."""
+
+    format: int
+    chunk_size: int
+    seq: int
+    epoch: int
+    next_ino: int
+    dropping: int
+
+
+class Loader:
+    """Reads *scope* over *link*, which it has to itself; no answer may take longer than *timeout* seconds."""
+
+    def __init__(self, link: Link, scope: str, label: str, timeout: float) -> None:
+        self._link = link
+        self._scope = scope
+        self._label = label
+        self._keys = Keys(scope)
+        self._timeout = timeout
+        self._done = 0
+        self._total = 0
+        self._next_ino = 0
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """See :meth:`vfsd.store.base.Store.load`."""
+        header = await self.header()
+        self._next_ino = header.next_ino
+        self._total = sum(await self._ask([b"HLEN", self._keys.inodes], [b"HLEN", self._keys.entries]))
+        sizes: dict[int, int] = {}
+        async for fields in self._scan(self._keys.inodes, _FIELDS_AT_ONCE):
+            batch = self._inodes(fields)
+            sizes.update(_sizes(batch.ops))
+            yield batch
+        async for fields in self._scan(self._keys.entries, _FIELDS_AT_ONCE):
+            yield self._entries(fields)
+        self._total = self._done + len(sizes)
+        async for batch in self._content(sizes):
+            yield batch
+        if await self.header() != header:
+            raise ScopeChanged(f"scope {self._scope} was written while it was read")
+
+    async def header(self) -> Header:
+        """Return a header that this vfsd may read. Raises ScopeMissing, ScopeDamaged, FormatTooNew."""
+        names = (b"format", b"chunk_size", b"seq", b"epoch", b"next", b"dropping")
+        (values,) = await self._ask([b"HMGET", self._keys.scope, *names])
+        if not any(values):
+            raise ScopeMissing(f"there is no scope {self._scope} in the store {self._label}")
+        try:
+            header = Header(*(int(value or 0) for value in values))
+        except ValueError as error:
+            self._broken(f"is not readable ({error})")
+        check_format(self._scope, header.format, header.chunk_size, CHUNK_SIZE)
+        if header.dropping:
+            self._broken("says that it is being destroyed")
+        return header
+
+    def _broken(self, how: str) -> NoReturn:
+        key = self._keys.scope.decode()
+        raise ScopeDamaged(
+            f"the header {key} of scope {self._scope} {how};"
+            f" finish with 'vfsd destroy {self._scope}', or restore the key from a backup"
+        )
+
+    def _inodes(self, fields: Sequence[bytes]) -> Batch:
+        ops: list[Op] = []
+        damages: list[Damage] = []
+        for field, record in _pairs(fields):
+            try:
+                ops.append(PutInode(int(field), unpack_inode(record)))
+            except ValueError as error:
+                damages.append(self._damage(self._keys.inodes, field, error))
+        return self._batch(ops, damages)
+
+    def _entries(self, fields: Sequence[bytes]) -> Batch:
+        ops: list[Op] = []
+        damages: list[Damage] = []
+        for field, value in _pairs(fields):
+            try:
+                ops.append(unpack_entry(field, value))
+            except ValueError as error:
+                damages.append(self._damage(self._keys.entries, field, error))
+        return self._batch(ops, damages)
+
+    async def _content(self, sizes: dict[int, int]) -> AsyncIterator[Batch]:
+        """Yield the chunks of the files with content: small ones by the group, large ones by the slice."""
+        small = [ino for ino, size in sizes.items() if size <= _WHOLE_FILE_CHUNKS * CHUNK_SIZE]
+        for group in _groups(small, sizes):
+            replies = await self._ask(*([b"HGETALL", self._keys.data(ino)] for ino in group))
+            yield self._chunks(zip(group, replies, strict=True), len(group))
+        for ino in sizes.keys() - small:
+            async for fields in self._scan(self._keys.data(ino), _CHUNKS_AT_ONCE):
+                yield self._chunks([(ino, fields)], 0)
+            self._done += 1
+
+    def _chunks(self, files: Iterable[tuple[int, Sequence[bytes]]], count: int) -> Batch:
+        ops: list[Op] = []
+        damages: list[Damage] = []
+        for ino, fields in files:
+            chunks: dict[int, bytes] = {}
+            for field, chunk in _pairs(fields):
+                try:
+                    chunks[int(field)] = _checked(chunk)
+                except ValueError as error:
+                    damages.append(self._damage(self._keys.data(ino), field, error))
+            if chunks:
+                ops.append(PutChunks(ino, chunks))
+        self._done += count
+        return Batch(tuple(ops), tuple(damages), self._done, self._total, self._next_ino)
+
+    def _batch(self, ops: Sequence[Op], damages: Sequence[Damage]) -> Batch:
+        self._done += len(ops) + len(damages)
+        return Batch(tuple(ops), tuple(damages), self._done, max(self._total, self._done), self._next_ino)
+
+    def _damage(self, key: bytes, field: bytes, error: ValueError) -> Damage:
+        return Damage(f"{key.decode()} field {field!r}", str(error))
+
+    async def _scan(self, key: bytes, count: bytes) -> AsyncIterator[Sequence[bytes]]:
+        """Yield the fields and values of a hash in slices of about *count*."""
+        cursor = b"0"
+        while True:
+            ((cursor, fields),) = await self._ask([b"HSCAN", key, cursor, b"COUNT", count])
+            yield fields
+            if cursor == b"0":
+                return
+
+    async def _ask(self, *commands: Sequence[bytes]) -> list[Reply]:
+        """Return the replies to *commands*, sent together. Raises what an error reply or a broken link means."""
+        request = Request()
+        for command in commands:
+            request.add(*command)
+        try:
+            replies = await self._link.call(request, trio.current_time() + self._timeout)
+        except LinkLost as lost:
+            raise StoreUnreachable(f"lost the store {self._label} while reading scope {self._scope}: {lost}") from lost
+        for reply in replies:
+            if isinstance(reply, ReplyError):
+                raise refusal(self._label, str(reply))
+        return replies
+
+
+def _pairs(fields: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    return zip(fields[::2], fields[1::2], strict=True)
+
+
+def _sizes(ops: Iterable[Op]) -> Iterator[tuple[int, int]]:
+    """Yield number and size of each regular file that is not empty."""
+    for op in ops:
+        if isinstance(op, PutInode) and op.attributes.is_regular and op.attributes.size:
+            yield op.ino, op.attributes.size
+
+
+def _checked(chunk: bytes) -> bytes:
+    if not 0 < len(chunk) <= CHUNK_SIZE:
+        raise ValueError(f"a chunk of {len(chunk)} bytes")
+    return chunk
+
+
+def _groups(inos: Sequence[int], sizes: dict[int, int]) -> Iterator[list[int]]:
+    """Yield *inos* in groups whose content makes a reply of bounded size."""
+    group: list[int] = []
+    held = 0
+    for ino in inos:
+        group.append(ino)
+        held += sizes[ino]
+        if len(group) == _FILES_AT_ONCE or held >= _BYTES_AT_ONCE:
+            yield group
+            group, held = [], 0
+    if group:
+        yield group

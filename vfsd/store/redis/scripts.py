@@ -1,0 +1,80 @@
+"""The Lua scripts by which a scope changes hands. Each runs atomically in the server (Redis 7 or Valkey).
+
+``allow-oom``: claiming and releasing must work on a full server, or nobody could mount it to delete something.
+Ordinary commits are no scripts: a transaction copies large values once, a script three times.
+"""
+
+from typing import Final
+
+CLAIM: Final = b"""#!lua flags=allow-oom
+-- KEYS scope, lease   ARGV owner, token, lease ms, expected epoch, create, take over, format, chunk size, now (ns)
+local present = redis.call('HMGET', KEYS[1], 'epoch', 'owner')
+if not present[1] and ARGV[5] == '0' then return {'missing'} end
+if present[1] and ARGV[4] ~= present[1] and ARGV[6] == '0' and redis.call('EXISTS', KEYS[2]) == 1 then
+  return {'busy', present[1], present[2]}
+end
+local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'token', ARGV[2])
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+if not present[1] then
+  redis.call('HSET', KEYS[1], 'format', ARGV[7], 'chunk_size', ARGV[8], 'created', ARGV[9], 'next', 2, 'seq', 0)
+end
+return {'claimed', tostring(epoch), present[1] and '0' or '1'}
+"""
+
+RECLAIM: Final = b"""#!lua flags=allow-oom
+-- KEYS scope, lease   ARGV token, lease ms
+-- After a lost connection: a new epoch, so that whatever is still on its way over the old one comes too late.
+local present = redis.call('HMGET', KEYS[1], 'token', 'owner', 'seq', 'next')
+if not present[1] then return {'gone'} end
+if present[1] ~= ARGV[1] then return {'fenced', present[2]} end
+local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+return {'claimed', tostring(epoch), present[3], present[4]}
+"""
+
+RENEW: Final = b"""#!lua flags=allow-oom
+-- KEYS scope, lease   ARGV token, lease ms
+local present = redis.call('HMGET', KEYS[1], 'token', 'owner')
+if not present[1] then return {'gone'} end
+if present[1] ~= ARGV[1] then return {'fenced', present[2]} end
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+return {'renewed'}
+"""
+
+RELEASE: Final = b"""#!lua flags=allow-oom
+-- KEYS scope, lease   ARGV token
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[2])
+redis.call('HDEL', KEYS[1], 'token', 'owner')
+return 1
+"""
+
+SHRINK: Final = b"""#!lua flags=allow-oom
+-- KEYS scope   ARGV epoch, then commands: number of words, words
+-- A change that needs no more room, on a server that is full and so refuses the same commands in a transaction.
+local epoch = redis.call('HGET', KEYS[1], 'epoch')
+if epoch ~= ARGV[1] then return {'fenced', epoch} end
+local i = 2
+while i <= #ARGV do
+  local words = tonumber(ARGV[i])
+  redis.call(unpack(ARGV, i + 1, i + words))
+  i = i + words + 1
+end
+return {'stored'}
+"""
+
+START_DROP: Final = b"""#!lua flags=allow-oom
+-- KEYS scope, lease   ARGV epoch of an owner known to be gone, or empty
+-- Fences whoever still believes to own the scope, and marks it as half destroyed until it is gone.
+local present = redis.call('HMGET', KEYS[1], 'epoch', 'owner')
+if not present[1] then return {'missing'} end
+if present[2] and present[1] ~= ARGV[1] and redis.call('EXISTS', KEYS[2]) == 1 then
+  return {'busy', present[1], present[2]}
+end
+redis.call('HINCRBY', KEYS[1], 'epoch', 1)
+redis.call('HDEL', KEYS[1], 'token', 'owner')
+redis.call('HSET', KEYS[1], 'dropping', 1)
+redis.call('DEL', KEYS[2])
+return {'dropping'}
+"""

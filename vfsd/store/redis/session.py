@@ -1,0 +1,141 @@
+"""Committing a claimed scope's changes to Redis: in groups, each within its deadline, each with its own outcome.
+
+A group is one transaction. Where the server refuses it, its members are tried one by one, so that what does not
+fit cannot take others down with it; and on a full server a change that needs no room goes as a script, which
+Redis lets through. It never answers a commit whose fate it does not know.
+"""
+
+from collections.abc import Sequence
+
+import trio
+
+from vfsd.errors import Fenced, StoreError, StoreFull, StoreUnreachable
+from vfsd.store.base import Claim
+from vfsd.store.group import GroupCommit, Ticket
+from vfsd.store.redis import scripts
+from vfsd.store.redis.line import Line
+from vfsd.store.redis.link import LinkLost, Reply, ReplyError, Request
+from vfsd.store.redis.replies import refusal
+from vfsd.store.redis.server import Server
+from vfsd.store.redis.transaction import Outcome, Verdict, commands, decode, encode, next_ino
+from vfsd.tree.change import Change
+
+
+class Session:
+    """The commits of *claim* to *server*, each within *timeout* seconds. ``line`` is what it is kept alive by."""
+
+    def __init__(self, server: Server, claim: Claim, timeout: float) -> None:
+        self.line = Line(server, claim, timeout)
+        self._scope = claim.scope
+        self._timeout = timeout
+        self._group = GroupCommit(self._flush)
+
+    @property
+    def pending(self) -> int:
+        """How many commits wait for the server."""
+        return self._group.pending
+
+    async def commit(self, change: Change) -> None:
+        """See :meth:`vfsd.store.base.Store.commit`."""
+        await self._group.commit(change)
+
+    async def _flush(self, tickets: Sequence[Ticket]) -> None:
+        try:
+            await self._store(tickets, trio.current_time() + self._timeout)
+        except StoreError as error:
+            for ticket in tickets:
+                ticket.error = error
+
+    async def _store(self, tickets: Sequence[Ticket], deadline: float) -> None:
+        """Send *tickets* as one transaction, again if need be, until it is stored, refused or too late."""
+        changes = [ticket.change for ticket in tickets]
+        while True:
+            link = await self.line.usable(deadline)
+            seq = self.line.seq + 1
+            request = encode(self.line.keys, changes, self._header(changes, seq))
+            try:
+                replies = await link.call(request, deadline, alone=self._group.pending == 1)
+            except LinkLost as lost:
+                if await self.line.settle(lost, seq, deadline):
+                    return
+                continue
+            outcome = decode(replies)
+            if outcome.verdict is Verdict.REFUSED:
+                await self._refused(outcome.why, tickets, deadline)
+                return
+            if self._conclude(outcome, seq, changes):
+                return
+
+    def _header(self, changes: Sequence[Change], seq: int) -> list[bytes]:
+        """Return the header fields that a transaction sets."""
+        following = next_ino(changes)
+        counted = [b"next", b"%d" % following] if following > self.line.next_ino else []
+        return [b"seq", b"%d" % seq, *counted]
+
+    def _conclude(self, outcome: Outcome, seq: int, changes: Sequence[Change]) -> bool:
+        """Act on a verdict; return whether the changes are stored. Raises Fenced on foreign data."""
+        if outcome.verdict is Verdict.TORN:
+            raise self.line.lose(Fenced(f"scope {self._scope}: foreign data under its keys ({outcome.why})"))
+        stored = outcome.verdict is Verdict.STORED
+        if stored:
+            self.line.seq = seq
+            self.line.next_ino = max(self.line.next_ino, next_ino(changes))
+        self._check_epoch(outcome.epoch)
+        return stored
+
+    def _check_epoch(self, epoch: Reply) -> None:
+        """See whether the scope is still ours; if not, bringing the line up finds out whose it is."""
+        if epoch != self.line.epoch:
+            self.line.drop(f"the epoch of scope {self._scope} has changed")
+
+    async def _refused(self, why: str, tickets: Sequence[Ticket], deadline: float) -> None:
+        """Nothing of a group was stored: see which of its members the server will take."""
+        error = refusal(self.line.label, why)
+        if isinstance(error, StoreUnreachable):
+            self.line.drop(why)
+            raise error
+        if len(tickets) > 1:
+            for ticket in tickets:
+                await self._store_alone(ticket, deadline)
+        elif isinstance(error, StoreFull) and not tickets[0].change.grows:
+            await self._shrink(tickets[0], deadline)
+        else:
+            raise error
+
+    async def _store_alone(self, ticket: Ticket, deadline: float) -> None:
+        try:
+            await self._store([ticket], deadline)
+        except StoreError as error:
+            ticket.error = error
+
+    async def _shrink(self, ticket: Ticket, deadline: float) -> None:
+        """Store a change that needs no room on a server that is full."""
+        link, seq = await self.line.usable(deadline), self.line.seq + 1
+        try:
+            replies = await link.call(self._shrinking(ticket.change, seq), deadline)
+        except LinkLost as lost:
+            if not await self.line.settle(lost, seq, deadline):
+                await self._store([ticket], deadline)
+            return
+        answer = replies[0]
+        if isinstance(answer, ReplyError):
+            raise refusal(self.line.label, str(answer))
+        if answer[0] == b"stored":
+            self.line.seq = seq
+            self._check_epoch(replies[-1])
+        else:
+            self._check_epoch(answer[1])
+            await self._store([ticket], deadline)
+
+    def _shrinking(self, change: Change, seq: int) -> Request:
+        """Return *change* as a script's call. The script touches the watched header, so the watch is begun anew."""
+        keys = self.line.keys
+        words = [b"EVAL", scripts.SHRINK, b"1", keys.scope, self.line.epoch]
+        for command in (*commands(keys, change.ops), [b"HSET", keys.scope, b"seq", b"%d" % seq]):
+            words += (b"%d" % len(command), *command)
+        request = Request()
+        request.add(*words)
+        request.add(b"UNWATCH")
+        request.add(b"WATCH", keys.scope)
+        request.add(b"HGET", keys.scope, b"epoch")
+        return request

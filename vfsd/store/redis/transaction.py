@@ -1,0 +1,116 @@
+"""A group of changes as one Redis transaction, and what its replies mean.
+
+``MULTI … EXEC WATCH HGET``: the transaction runs only if the scope's header has not changed since it was last
+watched, and the header is watched anew, and its epoch read, in the same round trip. So every commit is fenced
+without a script (Redis documentation, "Transactions: optimistic locking using check-and-set"). Each commit
+also raises ``seq`` in the header: after a lost connection it tells whether the last one arrived.
+"""
+
+import enum
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from vfsd.store.records import entry_key, entry_value, pack_inode
+from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.link import Reply, ReplyError, Request
+from vfsd.tree.change import Change, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
+
+_NUMBERS_AT_ONCE = 4000
+"""Chunks dropped by one command; a script cannot pass more than about 8,000 words (LUAI_MAXCSTACK)."""
+
+
+class Verdict(enum.Enum):
+    """What became of a transaction."""
+
+    STORED = enum.auto()
+    DISTURBED = enum.auto()
+    """The header changed since it was watched: nothing was done. Either fenced, or to be sent again."""
+    REFUSED = enum.auto()
+    """The server would not: nothing was done."""
+    TORN = enum.auto()
+    """Some commands failed and others did not; only foreign data under our keys can do that."""
+
+
+class Outcome(NamedTuple):
+    """A verdict, the epoch now in force, and the server's own words where it refused."""
+
+    verdict: Verdict
+    epoch: bytes | None
+    why: str = ""
+
+
+def watch(keys: Keys) -> Request:
+    """Return the request that arms the fence before the first transaction."""
+    request = Request()
+    request.add(b"WATCH", keys.scope)
+    request.add(b"HGET", keys.scope, b"epoch")
+    return request
+
+
+def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> Request:
+    """Return one transaction that stores *changes* and sets *header*, fields and values in turn."""
+    request = Request()
+    request.add(b"MULTI")
+    for command in commands(keys, [op for change in changes for op in change.ops]):
+        request.add(*command)
+    request.add(b"HSET", keys.scope, *header)
+    request.add(b"EXEC")
+    request.add(b"WATCH", keys.scope)
+    request.add(b"HGET", keys.scope, b"epoch")
+    return request
+
+
+def decode(replies: Sequence[Reply]) -> Outcome:
+    """Return what the replies to :func:`encode` mean."""
+    executed, _, epoch = replies[-3:]
+    if executed is None:
+        return Outcome(Verdict.DISTURBED, epoch)
+    if isinstance(executed, ReplyError):
+        reasons = [reply for reply in replies[:-3] if isinstance(reply, ReplyError)]
+        return Outcome(Verdict.REFUSED, epoch, str((reasons or [executed])[0]))
+    failed = [reply for reply in executed if isinstance(reply, ReplyError)]
+    if failed:
+        return Outcome(Verdict.TORN, epoch, str(failed[0]))
+    return Outcome(Verdict.STORED, epoch)
+
+
+def commands(keys: Keys, ops: Iterable[Op]) -> list[list[bytes]]:
+    """Return the Redis commands that store *ops*: one for all of a kind, then those for content in order."""
+    put_inodes, put_entries = [b"HSET", keys.inodes], [b"HSET", keys.entries]
+    drop_inodes, drop_entries = [b"HDEL", keys.inodes], [b"HDEL", keys.entries]
+    content: list[list[bytes]] = []
+    for op in ops:
+        match op:
+            case PutInode():
+                put_inodes += (b"%d" % op.ino, pack_inode(op.attributes))
+            case PutEntry():
+                put_entries += (entry_key(op.parent, op.name), entry_value(op.ino, op.cookie))
+            case PutChunks():
+                content.append([b"HSET", keys.data(op.ino), *_fields(op)])
+            case DropEntry():
+                drop_entries.append(entry_key(op.parent, op.name))
+            case DropInode():
+                drop_inodes.append(b"%d" % op.ino)
+                content.append([b"UNLINK", keys.data(op.ino)])
+            case DropChunks():
+                content += _drop_chunks(keys.data(op.ino), op.numbers)
+    named = [put_inodes, drop_entries, put_entries, drop_inodes]
+    return [command for command in named if len(command) > 2] + content  # noqa: PLR2004 (more than verb and key)
+
+
+def _fields(op: PutChunks) -> Iterable[bytes]:
+    for number, chunk in op.chunks.items():
+        yield b"%d" % number
+        yield chunk
+
+
+def _drop_chunks(key: bytes, numbers: tuple[int, ...] | None) -> list[list[bytes]]:
+    if numbers is None:
+        return [[b"UNLINK", key]]
+    slices = (numbers[start : start + _NUMBERS_AT_ONCE] for start in range(0, len(numbers), _NUMBERS_AT_ONCE))
+    return [[b"HDEL", key, *(b"%d" % number for number in part)] for part in slices]
+
+
+def next_ino(changes: Iterable[Change]) -> int:
+    """Return the number after the highest inode number that *changes* put, for the header."""
+    return 1 + max((op.ino for change in changes for op in change.ops if isinstance(op, PutInode)), default=0)
