@@ -20,9 +20,10 @@ def stamp(now_ns: int, last_ns: int, shown: bool) -> int:
     """Return the modification time (ns) for a change made at *now_ns* to what was last modified at *last_ns*.
 
     Where *shown* says that someone has seen *last_ns*, the stamp lies in a later millisecond, even if that is
-    a little ahead of the clock.
+    a little ahead of the clock. A stamp that is ahead is not taken back: the clock may still stand in the
+    millisecond that was seen before it.
     """
-    following = (last_ns // MILLISECOND + 1) * MILLISECOND
-    if not shown or now_ns >= following or last_ns - now_ns > MAX_LEAD:
+    if last_ns - now_ns > MAX_LEAD:
         return now_ns
-    return following
+    following = (last_ns // MILLISECOND + 1) * MILLISECOND
+    return max(now_ns, following if shown else last_ns)
