@@ -13,13 +13,15 @@ FILE_MAX = 2**63 - 1
 
 
 def plan_write(tree: Tree, ino: int, offset: int, data: bytes, now_ns: int) -> Change:
-    """Plan *data* at *offset* of file *ino*. Errors: EFBIG, EINVAL (no regular file), ESTALE."""
+    """Plan *data* at *offset* of file *ino*; no data, no effect. Errors: EFBIG, EINVAL (no regular file), ESTALE."""
     if offset + len(data) > FILE_MAX:
         raise FsError(errno.EFBIG)
     draft = Draft(tree, now_ns)
     attributes, chunks = draft.attributes(ino), tree.inode(ino).chunks
     if not attributes.is_regular:
         raise FsError(errno.EINVAL)
+    if not data:
+        return Change((), grows=False)
     changed = content.write(chunks, offset, data)
     draft.modify(ino, size=max(attributes.size, offset + len(data)))
     draft.put_chunks(ino, {number: chunk for number, chunk in changed.items() if chunk})
