@@ -1,0 +1,200 @@
+"""The tree itself: finding, applying, replaying, orphans and their end, and the order of a listing."""
+
+import errno
+
+import pytest
+
+from tests.tree.scene import BEGINNING, DIRECTORY, FILE, Scene, new_tree, picture
+from vfsd.clock import MILLISECOND
+from vfsd.tree.attributes import NewAttributes, plan_setattr
+from vfsd.tree.change import ROOT, Attributes, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
+from vfsd.tree.data import plan_write
+from vfsd.tree.inode import FIRST_COOKIE, Directory, Entry
+from vfsd.tree.tree import Tree
+
+PLAIN = Attributes(FILE, 1, 0, 0, 0, 0, 1, 1, 1)
+
+
+def test_a_number_that_is_gone_is_stale(scene: Scene) -> None:
+    for ask in (scene.tree.inode, scene.tree.directory, lambda ino: scene.tree.child(ino, b"name")):
+        with scene.refuses(errno.ESTALE):
+            ask(99)
+
+
+def test_only_a_directory_has_names(scene: Scene) -> None:
+    ino = scene.create(b"file")
+    with scene.refuses(errno.ENOTDIR):
+        scene.tree.directory(ino)
+    with scene.refuses(errno.ENOTDIR):
+        scene.tree.child(ino, b"name")
+
+
+def test_a_child_is_the_inode_or_nothing(scene: Scene) -> None:
+    ino = scene.create(b"file")
+    assert scene.tree.child(ROOT, b"file") is scene.tree.inode(ino)
+    assert scene.tree.child(ROOT, b"other") is None
+
+
+def test_what_lies_below_follows_a_directory_that_moves(scene: Scene) -> None:
+    outer, other = scene.mkdir(b"outer"), scene.mkdir(b"other")
+    inner = scene.mkdir(b"inner", outer)
+    assert scene.tree.is_below(inner, outer)
+    assert scene.tree.is_below(inner, inner)
+    assert scene.tree.is_below(inner, ROOT)
+    assert not scene.tree.is_below(outer, inner)
+    scene.rename((outer, b"inner"), (other, b"inner"))
+    assert not scene.tree.is_below(inner, outer)
+    assert scene.tree.is_below(inner, other)
+
+
+def test_numbers_are_never_given_twice(scene: Scene) -> None:
+    first = scene.tree.allocate()
+    assert first == ROOT + 1
+    assert scene.tree.allocate() == first + 1
+    scene.tree.replay([PutInode(40, PLAIN), PutInode(7, PLAIN)])
+    assert scene.tree.allocate() == 41
+
+
+def test_putting_and_dropping_chunks_keeps_count_of_the_bytes() -> None:
+    tree = new_tree()
+    tree.replay([PutInode(2, PLAIN), PutChunks(2, {0: b"abc", 4: b"de"})])
+    assert tree.content_bytes == 5
+    tree.replay([PutChunks(2, {0: b"a"})])
+    assert tree.content_bytes == 3
+    tree.replay([DropChunks(2, (4, 9))])
+    assert (tree.content_bytes, tree.inode(2).chunks) == (1, {0: b"a"})
+    tree.replay([DropChunks(2, None)])
+    assert (tree.content_bytes, tree.inode(2).chunks) == (0, {})
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        PutInode(2, PLAIN._replace(uid=5)),
+        PutEntry(ROOT, b"new", 2, 9),
+        PutEntry(ROOT, b"file", 2, 3),
+        DropEntry(ROOT, b"file"),
+        PutChunks(2, {0: b"b", 1: b"c"}),
+        DropChunks(2, (0,)),
+        DropChunks(2, None),
+        DropInode(2, PLAIN._replace(nlink=0)),
+    ],
+    ids=str,
+)
+def test_an_operation_applied_twice_is_harmless(op: Op) -> None:
+    tree = new_tree()
+    tree.replay([PutInode(2, PLAIN), PutEntry(ROOT, b"file", 2, 3), PutChunks(2, {0: b"a"})])
+    tree.replay([op])
+    once = picture(tree), tree.content_bytes, tree.next_ino
+    tree.replay([op])
+    assert (picture(tree), tree.content_bytes, tree.next_ino) == once
+
+
+def test_a_file_nobody_knows_goes_with_its_last_name(scene: Scene) -> None:
+    ino = scene.create(b"file")
+    scene.write(ino, 0, b"data")
+    scene.unlink(b"file")
+    assert ino not in scene.tree.inodes
+    assert scene.tree.content_bytes == 0
+
+
+def test_an_open_file_outlives_its_last_name_until_it_is_forgotten(scene: Scene) -> None:
+    ino = scene.create(b"file")
+    scene.write(ino, 0, b"data")
+    scene.open(ino)
+    scene.open(ino)
+    scene.unlink(b"file")
+    assert scene.tree.inode(ino).is_orphan
+    scene.forget(ino)
+    assert scene.read(ino) == b"data"
+    assert scene.tree.content_bytes == 4
+    scene.forget(ino)
+    assert ino not in scene.tree.inodes
+    assert scene.tree.content_bytes == 0
+
+
+def test_forgetting_leaves_what_still_has_a_name(scene: Scene) -> None:
+    ino = scene.create(b"file")
+    scene.open(ino)
+    scene.forget(ino)
+    assert scene.tree.child(ROOT, b"file") is scene.tree.inode(ino)
+    scene.tree.discard_if_unused(99)
+
+
+def test_dropping_what_memory_never_knew_leaves_nothing() -> None:
+    tree = new_tree()
+    tree.replay([DropInode(5, PLAIN._replace(nlink=0))])
+    assert list(tree.inodes) == [ROOT]
+
+
+def test_a_replay_in_the_order_of_a_store_gives_names_parents_and_places() -> None:
+    tree = Tree()
+    directory = PLAIN._replace(mode=DIRECTORY, nlink=2)
+    tree.replay([PutInode(3, directory), PutInode(2, PLAIN), PutInode(ROOT, directory._replace(nlink=3))])
+    tree.replay([PutChunks(2, {1: b"x"}), PutEntry(3, b"late", 2, 5), PutEntry(ROOT, b"sub", 3, 8)])
+    assert tree.directory(3).parent == ROOT
+    assert tree.directory(ROOT).parent == ROOT
+    assert tree.directory(3).next_cookie == 6
+    assert tree.directory(ROOT).next_cookie == 9
+    assert tree.next_ino == 4
+
+
+def test_a_time_counts_as_seen_for_as_long_as_its_millisecond_lasts(scene: Scene) -> None:
+    """A reader may look between planning and applying: what it saw must not be taken for unseen."""
+    ino = scene.create(b"file")
+    last = scene[ino].mtime_ns
+    change = plan_write(scene.tree, ino, 0, b"one", last + 100)
+    scene.tree.inode(ino).shown = True
+    scene.tree.apply(change)
+    scene.tree.apply(plan_write(scene.tree, ino, 0, b"two", last + 200))
+    assert scene[ino].mtime_ns == last + MILLISECOND
+    assert not scene.tree.inode(ino).shown
+
+
+def test_other_attributes_leave_the_time_seen(scene: Scene) -> None:
+    ino = scene.create(b"file")
+    scene.tree.inode(ino).shown = True
+    scene.tree.apply(plan_setattr(scene.tree, ino, NewAttributes(mode=0o600), BEGINNING))
+    assert scene.tree.inode(ino).shown
+
+
+def listing_after(directory: Directory, cookie: int) -> list[bytes]:
+    return [name for name, _ in directory.newer_than(cookie)][::-1]
+
+
+def test_a_listing_is_what_has_a_greater_cookie() -> None:
+    directory = Directory(ROOT)
+    for number, name in enumerate((b"a", b"b", b"c")):
+        directory.put(name, Entry(10 + number, directory.next_cookie))
+    assert [entry.cookie for entry in directory.entries.values()] == [FIRST_COOKIE, FIRST_COOKIE + 1, FIRST_COOKIE + 2]
+    assert listing_after(directory, 0) == [b"a", b"b", b"c"]
+    assert listing_after(directory, FIRST_COOKIE) == [b"b", b"c"]
+    assert listing_after(directory, FIRST_COOKIE + 2) == []
+
+
+def test_names_that_come_and_go_leave_a_reader_its_place() -> None:
+    directory = Directory(ROOT)
+    for name in (b"a", b"b", b"c"):
+        directory.put(name, Entry(10, directory.next_cookie))
+    read_so_far = directory.entries[b"b"].cookie
+    directory.drop(b"a")
+    directory.drop(b"b")
+    directory.drop(b"b")
+    directory.put(b"b", Entry(11, directory.next_cookie))
+    assert listing_after(directory, read_so_far) == [b"c", b"b"]
+
+
+def test_a_name_that_means_another_inode_keeps_its_place() -> None:
+    directory = Directory(ROOT)
+    for name in (b"a", b"b"):
+        directory.put(name, Entry(10, directory.next_cookie))
+    directory.put(b"a", Entry(12, directory.entries[b"a"].cookie))
+    assert listing_after(directory, 0) == [b"a", b"b"]
+    assert directory.entries[b"a"].ino == 12
+
+
+def test_the_cookie_of_a_name_that_went_is_never_given_again() -> None:
+    directory = Directory(ROOT)
+    directory.put(b"a", Entry(10, directory.next_cookie))
+    directory.drop(b"a")
+    assert directory.next_cookie == FIRST_COOKIE + 1
