@@ -4,11 +4,12 @@
 ``memory:``, or one that another package offers under the entry-point group ``vfsd.stores``.
 """
 
-from importlib import import_module, metadata
+from importlib import import_module
 from urllib.parse import urlsplit
 
 from vfsd.errors import UsageError
 from vfsd.store.base import Store, StoreFactory, StoreOptions
+from vfsd.store.label import hidden
 
 _BUILT_IN = {
     "redis": "vfsd.store.redis.store",
@@ -25,25 +26,10 @@ def open_store(url: str, options: StoreOptions) -> Store:
     if scheme in _BUILT_IN:
         factory: StoreFactory = import_module(_BUILT_IN[scheme]).open_store
         return factory(url, options)
+    from importlib import metadata  # noqa: PLC0415 (slow to import, and rarely needed)
+
     for entry_point in metadata.entry_points(group="vfsd.stores", name=scheme):
         factory = entry_point.load()
         return factory(url, options)
     known = ", ".join(sorted(_BUILT_IN))
     raise UsageError(f"store {hidden(url)}: unknown scheme {scheme!r}; this vfsd knows {known}")
-
-
-def hidden(url: str) -> str:
-    """Return *url* as it may be shown: without a password, wherever in it one may stand."""
-    parts = urlsplit(url)
-    netloc = parts.netloc
-    if "@" in netloc:
-        credentials, _, place = netloc.rpartition("@")
-        user = credentials.partition(":")[0]
-        netloc = f"{user}:***@{place}" if ":" in credentials else f"{user}@{place}"
-    query = "&".join(
-        f"{key}=***" if key.lower().endswith(("password", "secret", "token")) else f"{key}{equals}{value}"
-        for key, equals, value in (pair.partition("=") for pair in parts.query.split("&") if pair)
-    )
-    return (
-        url if (netloc, query) == (parts.netloc, parts.query) else parts._replace(netloc=netloc, query=query).geturl()
-    )

@@ -13,8 +13,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from vfsd.errors import StoreError, StoreReadOnly, StoreRefused, StoreUnreachable, UsageError
-from vfsd.store import hidden
 from vfsd.store.base import Capacity
+from vfsd.store.label import hidden
 from vfsd.store.redis.replies import refusal
 
 _OLDEST = 7

@@ -1,0 +1,60 @@
+"""The command line: parse, call, print. Each command is a module of its own, imported only when it is asked for."""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from vfsd.errors import VfsdError, exit_status_of
+
+_COMMANDS = {
+    "mount": "vfsd.cli.mount",
+    "umount": "vfsd.cli.umount",
+    "status": "vfsd.cli.status",
+    "scopes": "vfsd.cli.scopes",
+    "destroy": "vfsd.cli.scopes",
+}
+
+
+class _LazyGroup(click.Group):
+    """Imports a command's module when the command is called or described."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        return command
+
+
+def _print_versions(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from vfsd.cli.version import versions  # noqa: PLC0415 (imports pyfuse3)
+
+        click.echo(versions())
+        ctx.exit()
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_versions,
+    help="Print the versions of vfsd, pyfuse3, libfuse and the kernel.",
+)
+def root() -> None:
+    """Ordinary files for agent runs: a scope in memory, mounted through FUSE, written through to a store."""
+
+
+def main() -> Any:
+    """Run the command line; foreseeable failures become one line and an exit status."""
+    try:
+        return root(prog_name="vfsd")
+    except VfsdError as error:
+        click.echo(f"vfsd: {error}", err=True)
+        sys.exit(getattr(error, "status", None) or exit_status_of(error))

@@ -1,0 +1,139 @@
+"""``vfsd mount``: parse, see that the place is free, start the daemon, say what happened."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+from vfsd import mountpoint as places
+from vfsd import registry
+from vfsd.config import STORE_TIMEOUT, MountConfig, checked_scope, store_url
+from vfsd.errors import MountpointError, UsageError
+from vfsd.launch import run_detached, run_foreground
+from vfsd.store.label import hidden
+
+_OURS = {"nonempty", "ro", "rw"}
+_BAR_AFTER_SECONDS = 0.5
+
+
+@click.command()
+@click.argument("mountpoint")
+@click.option("--scope", required=True, help="The scope to mount: the files of one run.")
+@click.option("--store", help="Where scopes live: redis://, rediss://, unix://, sqlite:PATH. Default: $VFSD_STORE.")
+@click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log to stderr.")
+@click.option("-o", "options", multiple=True, metavar="OPT,OPT", help="Mount options: ro, allow_other, noexec, …")
+@click.option("--read-only", is_flag=True, help="Mount for reading, without claiming the scope.")
+@click.option("--allow-other", is_flag=True, help="Let other users in; permissions are checked as always.")
+@click.option("--owner", metavar="UID:GID", help="Show every file as owned so.")
+@click.option("--xattr", is_flag=True, help="Support extended attributes (costs a request per write).")
+@click.option("--must-exist", is_flag=True, help="Refuse to create a missing scope.")
+@click.option("--take-over", is_flag=True, help="Claim the scope even from a living owner, which is fenced.")
+@click.option("--allow-eviction", is_flag=True, help="Accept a Redis that may drop data when memory is short.")
+@click.option("--salvage", is_flag=True, help="Mount what is sound of a damaged scope, for reading.")
+@click.option("--store-timeout", default=STORE_TIMEOUT, show_default=True, help="Longest a change may take (s).")
+@click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log, stderr with -f.")
+@click.option("-v", "--verbose", "verbosity", count=True, help="Log more.")
+@click.option("--debug", is_flag=True, help="Log every request.")
+def mount(mountpoint: str, store: str | None, foreground: bool, **given: Any) -> None:
+    """Mount a scope at MOUNTPOINT and return when it answers."""
+    config = _config(places.absolute(mountpoint), store_url(store), **given)
+    if _is_mounted(config):
+        click.echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
+        return
+    for note in places.make_ready(config.mountpoint, nonempty="nonempty" in _names(given["options"])):
+        click.echo(note, err=True)
+    if foreground:
+        run_foreground(config)
+        return
+    with _Progress() as progress:
+        run_detached(config, progress.hear)
+
+
+def _names(options: tuple[str, ...]) -> set[str]:
+    return {name for group in options for name in group.split(",") if name}
+
+
+def _config(mountpoint: str, store: str, **given: Any) -> MountConfig:
+    names = _names(given.pop("options"))
+    if given.pop("allow_other"):
+        names.add("allow_other")
+    return MountConfig(
+        mountpoint=mountpoint,
+        scope=checked_scope(given.pop("scope")),
+        store=_absolute_store(store),
+        options=frozenset(names - _OURS),
+        read_only=given.pop("read_only") or "ro" in names or given["salvage"],
+        owner=_owner(given.pop("owner")),
+        **given,
+    )
+
+
+def _absolute_store(url: str) -> str:
+    """Return *url* with a relative SQLite path made absolute: a daemon has another working directory."""
+    scheme, colon, path = url.partition(":")
+    if scheme == "sqlite" and path and not path.startswith("/"):
+        return f"sqlite:{places.absolute(path)}"
+    return scheme + colon + path
+
+
+def _owner(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    uid, colon, gid = text.partition(":")
+    if not (colon and uid.isdigit() and gid.isdigit()):
+        raise UsageError(f"--owner {text}: expected UID:GID in numbers, as in 1000:1000")
+    return int(uid), int(gid)
+
+
+def _is_mounted(config: MountConfig) -> bool:
+    """Whether this very scope is mounted there and answers. Raises MountpointError if it is another store's."""
+    present = places.mount_at(config.mountpoint)
+    if present is None or present.scope != config.scope or places.health(config.mountpoint) is not places.Health.ALIVE:
+        return False
+    registered = registry.registered(config.mountpoint)
+    if registered is not None and registered.store != hidden(config.store):
+        raise MountpointError(f"{config.mountpoint}: scope {config.scope} of {registered.store} is mounted there")
+    return True
+
+
+class _Progress:
+    """Shows what a starting daemon tells: notes as lines, progress as a bar once it takes longer than a moment."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._bar: Any = None
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_bar()
+
+    def hear(self, message: dict[str, Any]) -> None:
+        """Show one message."""
+        if "done" in message:
+            self._show(message["done"], message["total"])
+            return
+        self._end_bar()
+        text = next(message[kind] for kind in ("note", "warning", "ready") if kind in message)
+        click.echo(text if "ready" in message else f"vfsd: {text}", err="ready" not in message)
+
+    def _show(self, done: int, total: int) -> None:
+        if self._bar is None:
+            if time.monotonic() - self._started < _BAR_AFTER_SECONDS or not sys.stderr.isatty():
+                return
+            self._bar = click.progressbar(length=total, label="hydrating", file=sys.stderr)
+            self._bar.__enter__()
+        self._bar.length = total
+        self._bar.update(done - self._done)
+        self._done = done
+
+    def _end_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+            self._bar = None

@@ -1,0 +1,75 @@
+"""What the operator decides, as frozen values; the only place that reads the environment and knows the defaults."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from vfsd.errors import UsageError
+
+DEFAULT_STORE = "redis://127.0.0.1:6379/0"
+STORE_TIMEOUT = 5.0
+"""Longest a commit may take, in seconds."""
+
+_SCOPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class MountConfig:
+    """One mount. *options* are mount options as given to ``-o``; *owner* (uid, gid) is shown for every file."""
+
+    mountpoint: str
+    scope: str
+    store: str
+    options: frozenset[str] = frozenset()
+    read_only: bool = False
+    owner: tuple[int, int] | None = None
+    xattr: bool = False
+    must_exist: bool = False
+    take_over: bool = False
+    allow_eviction: bool = False
+    salvage: bool = False
+    store_timeout: float = STORE_TIMEOUT
+    log_file: str | None = None
+    verbosity: int = 0
+    debug: bool = False
+
+
+def store_url(given: str | None) -> str:
+    """Return the store to use: the one given, else ``$VFSD_STORE``, else a Redis on this host."""
+    return given or os.environ.get("VFSD_STORE") or DEFAULT_STORE
+
+
+def checked_scope(name: str) -> str:
+    """Return *name* if a scope may be called so. Raises UsageError."""
+    if not _SCOPE.fullmatch(name):
+        raise UsageError(
+            f"scope {name!r}: a name is up to 200 letters, digits and ._@:+- and begins with a letter or a digit"
+        )
+    return name
+
+
+def runtime_dir() -> Path:
+    """Return where this user's mounts are registered: ``/run/vfsd`` for root, else below ``$XDG_RUNTIME_DIR``.
+
+    ``$VFSD_RUNTIME_DIR`` overrides both.
+    """
+    if chosen := os.environ.get("VFSD_RUNTIME_DIR"):
+        return Path(chosen)
+    if os.geteuid() == 0:
+        return Path("/run/vfsd")
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(base) / "vfsd" if base else Path(f"/tmp/vfsd-{os.geteuid()}")  # noqa: S108 (made 0700, owner checked)
+
+
+def default_log_file(scope: str) -> Path:
+    """Return where a detached daemon logs: ``/var/log/vfsd`` for root, else the user's state directory."""
+    if os.geteuid() == 0:
+        return Path("/var/log/vfsd") / f"{scope}.log"
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "vfsd" / f"{scope}.log"
+
+
+def notify_socket() -> str | None:
+    """Return the address at which systemd waits to hear that we are ready, if it does (:manpage:`sd_notify(3)`)."""
+    return os.environ.get("NOTIFY_SOCKET")

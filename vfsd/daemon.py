@@ -1,0 +1,172 @@
+"""The life of one mount: check → claim → hydrate → mount → ready → serve → drain → unmount → release.
+
+Each step undoes itself on the way out, whatever ends it. The daemon never touches its own mountpoint once it is
+mounted: it would wait for itself.
+"""
+
+import faulthandler
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import trio
+
+from vfsd import __version__, clock, registry
+from vfsd.config import MountConfig
+from vfsd.control import server as control
+from vfsd.errors import ScopeMissing, StoreError, UncleanEnd
+from vfsd.fuse.session import FuseSession
+from vfsd.herald import Herald
+from vfsd.hydrate import hydrate
+from vfsd.store import open_store
+from vfsd.store.base import LEASE_SECONDS, Claim, Store, StoreOptions, Terms
+from vfsd.store.owner import this_process
+from vfsd.tasks import describe_tasks
+from vfsd.tree.tree import Tree
+from vfsd.volume import Volume
+
+_log = logging.getLogger(__name__)
+
+_MEASURE_SECONDS = 30.0
+_RELEASE_SECONDS = float(LEASE_SECONDS) / 3
+
+
+class Daemon:
+    """Serves one mount as *config* says, telling *herald* how far it has come."""
+
+    def __init__(self, config: MountConfig, herald: Herald) -> None:
+        self._config = config
+        self._herald = herald
+        self._since_ns = clock.now()
+        self._forced = False
+
+    async def run(self) -> None:
+        """Live, from claim to release. Raises VfsdError for what keeps the mount from coming up or ending well."""
+        async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
+            options = StoreOptions(self._config.store_timeout, self._config.allow_eviction)
+            store = open_store(self._config.store, options)
+            stack.push_async_callback(store.aclose)
+            for warning in await store.check():
+                self._herald.warn(warning)
+            claim = await self._claim(store, stack)
+            if claim is not None:
+                nursery.start_soon(store.keep, claim)
+            volume = await self._hydrated(store, claim, nursery)
+            await self._serve(volume, nursery)
+            nursery.cancel_scope.cancel()
+        if self._forced:
+            raise UncleanEnd("forced to end: what was in flight got no answer")
+
+    async def _claim(self, store: Store, stack: AsyncExitStack) -> Claim | None:
+        """Claim the scope, unless it is only to be read, and see that it will be released."""
+        config = self._config
+        if config.read_only:
+            return None
+        terms = Terms(create=not config.must_exist, take_over=config.take_over)
+        claim = await store.claim(config.scope, this_process(config.mountpoint), terms)
+        stack.push_async_callback(self._release, store, claim)
+        if claim.created:
+            self._herald.note(f"created scope {config.scope} in {store.label}")
+        return claim
+
+    async def _release(self, store: Store, claim: Claim) -> None:
+        """Release *claim*; if the store is away, its lease ends by itself."""
+        with trio.move_on_after(_RELEASE_SECONDS, shield=True) as limit:
+            try:
+                await store.release(claim)
+            except StoreError as error:
+                _log.warning("could not release scope %s, its lease will end by itself: %s", claim.scope, error)
+        if limit.cancelled_caught:
+            _log.warning("could not release scope %s in time: its lease will end by itself", claim.scope)
+
+    async def _hydrated(self, store: Store, claim: Claim | None, nursery: trio.Nursery) -> Volume:
+        scope = self._config.scope
+        tree = await hydrate(store, scope, self._herald.progress, salvage=self._config.salvage)
+        volume = Volume(tree, store, claim, nursery)
+        if not tree.inodes:
+            if claim is None:
+                raise ScopeMissing(f"scope {scope} in {store.label} is empty: mount it once for writing")
+            await volume.found(os.geteuid(), os.getegid())
+        await volume.measure_room()
+        return volume
+
+    async def _serve(self, volume: Volume, nursery: trio.Nursery) -> None:
+        """Mount, say so, and answer requests until told to stop or unmounted from outside."""
+        session = FuseSession(volume, self._config)
+        session.mount()
+        try:
+            async with trio.open_nursery() as beside:
+                beside.start_soon(self._heed_signals, session, nursery)
+                beside.start_soon(_keep_measuring, volume)
+                async with _control_socket(self._registration(volume.store), self._handlers(volume), beside):
+                    beside.start_soon(self._announce, volume.tree)
+                    await session.serve()
+                    self._herald.stopping()
+                beside.cancel_scope.cancel()
+        finally:
+            session.close()
+
+    async def _announce(self, tree: Tree) -> None:
+        config = self._config
+        self._herald.ready(f"scope {config.scope} mounted at {config.mountpoint}, {len(tree.inodes)} files")
+
+    async def _heed_signals(self, session: FuseSession, everything: trio.Nursery) -> None:
+        """Stop at the first SIGTERM or SIGINT, force the end at the second; dump tasks and threads at SIGUSR1."""
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1) as signals:
+            faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=True)
+            stopping = False
+            async for number in signals:
+                if number == signal.SIGUSR1:
+                    _log.info("tasks:\n%s", describe_tasks())
+                elif stopping:
+                    self._forced = True
+                    everything.cancel_scope.cancel()
+                else:
+                    stopping = True
+                    _log.info("%s: finishing what is in flight", signal.Signals(number).name)
+                    session.stop()
+
+    def _registration(self, store: Store) -> registry.Registration:
+        config = self._config
+        return registry.Registration(
+            config.scope, config.mountpoint, store.label, os.getpid(), self._since_ns, __version__
+        )
+
+    def _handlers(self, volume: Volume) -> dict[str, control.Handler]:
+        async def info(_arguments: dict[str, Any]) -> dict[str, Any]:
+            return {
+                "files": len(volume.tree.inodes),
+                "bytes": volume.tree.content_bytes,
+                "pending": volume.store.pending,
+                "read_only": self._config.read_only,
+                "last_error": volume.last_error and {"when_ns": volume.last_error[0], "what": volume.last_error[1]},
+            }
+
+        return {"info": info}
+
+
+@asynccontextmanager
+async def _control_socket(
+    registration: registry.Registration, handlers: dict[str, control.Handler], nursery: trio.Nursery
+) -> AsyncIterator[None]:
+    """Register the mount and answer at its control socket."""
+    path = registry.register(registration)
+    try:
+        nursery.start_soon(control.serve, control.listen(path), handlers)
+        yield
+    finally:
+        registry.unregister(registration.mountpoint)
+
+
+async def _keep_measuring(volume: Volume) -> None:
+    """Ask the store for its room now and then: statfs never does."""
+    while True:
+        await trio.sleep(_MEASURE_SECONDS)
+        try:
+            await volume.measure_room()
+        except StoreError as error:
+            _log.info("could not measure the store's room: %s", error)

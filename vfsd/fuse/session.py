@@ -1,0 +1,111 @@
+"""Mounting and serving: the life of one FUSE session. pyfuse3 keeps it in globals, so a process has one at most."""
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyfuse3
+import trio
+
+from vfsd.config import MountConfig
+from vfsd.errors import FuseUnavailable, MountpointError
+from vfsd.fuse.guard import install
+from vfsd.fuse.operations import Operations, XattrOperations
+from vfsd.fuse.trace import Tracer
+from vfsd.fuse.view import View
+from vfsd.tree.change import Change, DropEntry, DropInode, PutEntry, PutInode
+from vfsd.volume import Volume
+
+_log = logging.getLogger(__name__)
+
+_MAX_TASKS = 1024
+"""Requests served side by side. With all of them waiting for the store a reader would wait too; the kernel's own
+limit on what it hands out keeps well below."""
+_MIN_TASKS = 8
+"""Idle workers kept, so that a burst need not start any."""
+
+
+class FuseSession:
+    """One mount of *volume* as *config* says."""
+
+    def __init__(self, volume: Volume, config: MountConfig) -> None:
+        self._volume = volume
+        self._config = config
+
+    def mount(self) -> None:
+        """Mount; requests queue in the kernel until :meth:`serve`. Raises FuseUnavailable, MountpointError."""
+        _check_device()
+        kind = XattrOperations if self._config.xattr else Operations
+        operations = kind(self._volume, View(self._config.owner))
+        install(operations, Tracer() if self._config.debug else None)
+        self._volume.on_settled = self._invalidate
+        with _stderr_of_libfuse() as said:
+            try:
+                pyfuse3.init(operations, self._config.mountpoint, set(mount_options(self._config)))
+            except RuntimeError as error:
+                why = Path(said).read_text(errors="replace").strip().replace("\n", "; ") or str(error)
+                raise MountpointError(f"cannot mount at {self._config.mountpoint}: {why}") from None
+
+    async def serve(self) -> None:
+        """Answer requests until unmounted or told to :meth:`stop`; what is in flight ends first."""
+        await pyfuse3.main(min_tasks=_MIN_TASKS, max_tasks=_MAX_TASKS)
+
+    def stop(self) -> None:
+        """Let :meth:`serve` return once what is in flight is answered."""
+        pyfuse3.terminate()
+
+    def close(self) -> None:
+        """Unmount, if that has not happened yet; those who still have files open get ENOTCONN."""
+        pyfuse3.close(unmount=True)
+
+    async def _invalidate(self, change: Change) -> None:
+        """Let the kernel forget what *change* made untrue, from a thread: it may have to wait for requests."""
+        await trio.to_thread.run_sync(_forget_cached, change)
+
+
+def mount_options(config: MountConfig) -> frozenset[str]:
+    """Return the options for libfuse (:manpage:`mount.fuse3(8)`)."""
+    names = {"default_permissions", f"fsname=vfsd:{config.scope}", "subtype=vfsd"}
+    if config.read_only:
+        names.add("ro")
+    return frozenset(names | config.options)
+
+
+def _forget_cached(change: Change) -> None:
+    for op in change.ops:
+        try:
+            match op:
+                case PutEntry() | DropEntry():
+                    pyfuse3.invalidate_entry(pyfuse3.InodeT(op.parent), pyfuse3.FileNameT(op.name))
+                case PutInode() | DropInode():
+                    pyfuse3.invalidate_inode(pyfuse3.InodeT(op.ino))
+                case _:
+                    pass
+        except OSError as error:  # the kernel knows no such name or inode: nothing to forget
+            _log.debug("nothing to invalidate for %s: %s", type(op).__name__, error)
+
+
+def _check_device() -> None:
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        raise FuseUnavailable(
+            f"cannot open /dev/fuse: {error.strerror}; load the fuse module, and in a container pass"
+            " --device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor:unconfined"
+        ) from None
+
+
+@contextmanager
+def _stderr_of_libfuse() -> Iterator[str]:
+    """Collect what libfuse prints instead of returning: yields the file it goes to."""
+    kept = os.dup(2)
+    with tempfile.NamedTemporaryFile(prefix="vfsd-") as collected:
+        os.dup2(collected.fileno(), 2)
+        try:
+            yield collected.name
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

@@ -1,0 +1,53 @@
+"""How inodes look to the kernel: the one conversion to its attributes, and how long it may believe them.
+
+This daemon is the only writer, so the kernel may cache names, attributes and the absence of names for long.
+"""
+
+import stat
+
+import pyfuse3
+
+from vfsd.tree.change import CHUNK_SIZE
+from vfsd.tree.inode import Inode
+
+CACHED = 86_400.0
+"""Seconds for which the kernel may use a name, its absence, or attributes without asking again."""
+
+_SECTOR = 512
+_SECTORS_PER_CHUNK = CHUNK_SIZE // _SECTOR
+
+
+class View:
+    """Makes the kernel's attributes; with *owner* every file is shown as belonging to that uid and gid."""
+
+    def __init__(self, owner: tuple[int, int] | None) -> None:
+        self._owner = owner
+        self.absent = pyfuse3.EntryAttributes()
+        """The answer to a lookup of a name that is not there: may be cached, which plain ENOENT may not."""
+        self.absent.st_ino = pyfuse3.InodeT(0)
+        self.absent.entry_timeout = CACHED
+
+    def entry(self, inode: Inode) -> pyfuse3.EntryAttributes:
+        """Return the attributes of *inode*; whoever gets them has seen its modification time."""
+        inode.shown = True
+        attributes = inode.attributes
+        entry = pyfuse3.EntryAttributes()
+        entry.st_ino = pyfuse3.InodeT(inode.ino)
+        entry.entry_timeout = entry.attr_timeout = CACHED
+        entry.st_mode = pyfuse3.ModeT(attributes.mode)
+        entry.st_nlink = attributes.nlink
+        entry.st_uid, entry.st_gid = self._owner or (attributes.uid, attributes.gid)
+        entry.st_rdev = attributes.rdev
+        entry.st_size = attributes.size
+        entry.st_blocks = _sectors(inode)
+        entry.st_atime_ns = attributes.atime_ns
+        entry.st_mtime_ns = attributes.mtime_ns
+        entry.st_ctime_ns = attributes.ctime_ns
+        return entry
+
+
+def _sectors(inode: Inode) -> int:
+    """Return the 512-byte blocks that *inode* takes: its chunks, but no more than its size, so that holes show."""
+    if not stat.S_ISREG(inode.attributes.mode):
+        return 0
+    return min(len(inode.chunks) * _SECTORS_PER_CHUNK, -(-inode.attributes.size // _SECTOR))

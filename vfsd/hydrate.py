@@ -1,0 +1,147 @@
+"""Bringing a stored scope back into memory, whole or not at all.
+
+Everything a store yields is checked against everything else before a mount may show it: a damaged record is named,
+with its remedy, and half a tree is never mounted silently. With *salvage* what is sound is kept, for reading only.
+"""
+
+import gc
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import trio
+
+from vfsd.errors import ScopeChanged, ScopeDamaged
+from vfsd.store.base import Batch, Damage, Store
+from vfsd.tree.change import ROOT, PutChunks, PutEntry, PutInode
+from vfsd.tree.tree import Tree
+
+_log = logging.getLogger(__name__)
+
+Report: TypeAlias = Callable[[int, int], None]
+"""Told how many records have been read, and of how many."""
+
+_ATTEMPTS = 5
+_SHOWN = 5
+
+
+async def hydrate(store: Store, scope: str, report: Report, *, salvage: bool = False) -> Tree:
+    """Return the tree of *scope*. Raises ScopeDamaged, and what :meth:`Store.load` raises.
+
+    A scope read without a claim may be written meanwhile: it is read again, a few times.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            return await _hydrate(store, scope, report, salvage=salvage)
+        except ScopeChanged:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            await trio.sleep(attempt / 2)
+    raise AssertionError("unreachable")
+
+
+async def _hydrate(store: Store, scope: str, report: Report, *, salvage: bool) -> Tree:
+    assembly = _Assembly()
+    gc.disable()  # millions of small, acyclic objects: collecting among them costs more than loading them
+    try:
+        async for batch in store.load(scope):
+            assembly.add(batch)
+            report(batch.done, batch.total)
+        tree = assembly.finish()
+    finally:
+        gc.enable()
+        gc.freeze()
+    if assembly.damages:
+        _judge(scope, assembly.damages, salvage=salvage)
+    return tree
+
+
+def _judge(scope: str, damages: list[Damage], *, salvage: bool) -> None:
+    """Refuse a damaged scope, unless it is to be salvaged: then log each damage. Raises ScopeDamaged."""
+    if salvage:
+        for damage in damages:
+            _log.warning("scope %s, left out: %s: %s", scope, damage.key, damage.why)
+        return
+    shown = "; ".join(f"{damage.key}: {damage.why}" for damage in damages[:_SHOWN])
+    more = f"; and {len(damages) - _SHOWN} more" if len(damages) > _SHOWN else ""
+    raise ScopeDamaged(
+        f"scope {scope} has {len(damages)} damaged records: {shown}{more}; restore them from a backup,"
+        " or mount with --salvage to read what is left"
+    )
+
+
+class _Assembly:
+    """Puts a tree together from batches in any order within their kind, collecting what does not fit."""
+
+    def __init__(self) -> None:
+        self.tree = Tree()
+        self.damages: list[Damage] = []
+        self._entries: list[PutEntry] = []
+        self._links: Counter[int] = Counter()
+
+    def add(self, batch: Batch) -> None:
+        """Take a batch. Entries wait until all are there: they must go in by their cookies."""
+        self.damages += batch.damages
+        self.tree.next_ino = max(self.tree.next_ino, batch.next_ino)
+        for op in batch.ops:
+            match op:
+                case PutInode():
+                    self.tree.replay((op,))
+                case PutEntry():
+                    self._entries.append(op)
+                case PutChunks() if op.ino not in self.tree.inodes:
+                    self._damaged(f"data of inode {op.ino}", "there is no such inode")
+                case PutChunks():
+                    self.tree.replay((op,))
+
+    def finish(self) -> Tree:
+        """Link the entries, then see that every inode is reached, and as often as it says."""
+        self._entries.sort(key=lambda entry: entry.cookie)
+        self.tree.replay(entry for entry in self._entries if self._fits(entry))
+        self._check_links()
+        return self.tree
+
+    def _fits(self, entry: PutEntry) -> bool:
+        parent, child = self.tree.inodes.get(entry.parent), self.tree.inodes.get(entry.ino)
+        key = f"entry {entry.parent}/{entry.name!r}"
+        if parent is None or parent.directory is None:
+            return self._damaged(key, f"inode {entry.parent} is no directory")
+        if child is None:
+            return self._damaged(key, f"there is no inode {entry.ino}")
+        if child.directory is not None:
+            if self._links[entry.ino]:
+                return self._damaged(key, f"directory {entry.ino} has a name already")
+            self._links[entry.parent] += 1
+        self._links[entry.ino] += 1 if child.directory is None else 2
+        return True
+
+    def _check_links(self) -> None:
+        if not self.tree.inodes:
+            return
+        if ROOT not in self.tree.inodes:
+            self._damaged(f"inode {ROOT}", "the root directory is missing")
+        self._links[ROOT] += 2
+        for ino, inode in self.tree.inodes.items():
+            if inode.attributes.nlink != self._links[ino]:
+                self._damaged(f"inode {ino}", f"{inode.attributes.nlink} links recorded, {self._links[ino]} found")
+        for ino in self._unreachable():
+            self._damaged(f"inode {ino}", "a directory that is not below the root")
+
+    def _unreachable(self) -> Iterator[int]:
+        """Yield the directories that lie in a circle apart from the root."""
+        reached = {ROOT}
+        for start, inode in self.tree.inodes.items():
+            path: set[int] = set()
+            ino = start
+            while inode.directory is not None and ino not in reached and ino not in path:
+                path.add(ino)
+                ino = self.tree.directory(ino).parent
+            if ino in path:
+                yield start
+            else:
+                reached |= path
+
+    def _damaged(self, key: str, why: str) -> bool:
+        self.damages.append(Damage(key, why))
+        return False

@@ -1,0 +1,45 @@
+"""Turns: while a change of an inode is planned, committed and applied, no other change of it is planned.
+
+Changes of different inodes run side by side. The kernel already serialises most requests per directory and per
+inode, so a turn is rarely waited for; taking a free one is synchronous. Readers never take a turn.
+"""
+
+from collections.abc import Iterable
+
+import trio
+
+
+class Turns:
+    """Who has the turn on which inode numbers. Numbers are taken in ascending order, so no two wait for each other."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, trio.lowlevel.ParkingLot | None] = {}
+
+    async def take(self, inos: Iterable[int]) -> bool:
+        """Take the turn on all *inos*; return whether that meant waiting, so that things may have changed."""
+        waited = False
+        taken: list[int] = []
+        try:
+            for ino in sorted(set(inos)):
+                while ino in self._held:
+                    waited = True
+                    await self._wait(ino)
+                self._held[ino] = None
+                taken.append(ino)
+        except BaseException:
+            self.give_back(taken)
+            raise
+        return waited
+
+    async def _wait(self, ino: int) -> None:
+        lot = self._held[ino]
+        if lot is None:
+            lot = self._held[ino] = trio.lowlevel.ParkingLot()
+        await lot.park()
+
+    def give_back(self, inos: Iterable[int]) -> None:
+        """End the turn on all *inos*, and let those who wait try again, the first to come first."""
+        for ino in set(inos):
+            lot = self._held.pop(ino)
+            if lot is not None:
+                lot.unpark_all()
