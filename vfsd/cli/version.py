@@ -21,8 +21,11 @@ def versions() -> str:
 
 
 def _libfuse() -> str:
-    """Return the version of the shared library that pyfuse3 has loaded (``fuse_pkgversion``, libfuse 3.0 or later)."""
-    pkgversion = ctypes.CDLL("libfuse3.so.3").fuse_pkgversion
+    """Return the version of the shared library that pyfuse3 has loaded (``fuse_pkgversion``, libfuse 3.0 or later).
+
+    It is found through pyfuse3, since its file name differs: ``libfuse3.so.3``, since libfuse 3.17 ``libfuse3.so.4``.
+    """
+    pkgversion = ctypes.CDLL(pyfuse3.__file__).fuse_pkgversion
     pkgversion.restype = ctypes.c_char_p
     version: bytes = pkgversion()
     return version.decode()
