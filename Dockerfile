@@ -1,0 +1,51 @@
+# vfsd in a container.
+#
+#   docker build -t vfsd .
+#   docker run --rm --device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor:unconfined \
+#       --mount type=bind,source=/mnt/vfsd,target=/mnt/vfsd,bind-propagation=rshared \
+#       --env VFSD_STORE=redis://redis.example:6379/0 \
+#       vfsd mount --foreground /mnt/vfsd/run-42 --scope run-42 --allow-other
+#
+# --device, --cap-add and --security-opt (where AppArmor is in force) are what mounting FUSE takes in a container. With
+# bind-propagation=rshared the host and other containers see the mount at /mnt/vfsd/run-42; without it only this
+# container does. /mnt/vfsd has to exist on the host, on a shared mount (with systemd, all are).
+# Credentials belong into the environment of the run, never into the image.
+
+ARG DEBIAN=bookworm-slim
+
+# --- builder: compiles pyfuse3, installs vfsd into a virtual environment ------------------------------------------
+FROM debian:${DEBIAN} AS builder
+
+# hadolint ignore=DL3008  # versions are those of the Debian release
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends \
+        gcc libc6-dev libfuse3-dev pkg-config python3-dev python3-venv \
+    && rm -rf /var/lib/apt/lists/*
+
+RUN python3 -m venv /opt/vfsd
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY vfsd vfsd
+RUN /opt/vfsd/bin/python -m pip install --no-cache-dir . \
+    && /opt/vfsd/bin/python -m pip uninstall -y setuptools pip
+
+# --- runtime: Python, libfuse, the virtual environment; no compiler, no headers, no pip --------------------------
+FROM debian:${DEBIAN}
+
+LABEL org.opencontainers.image.title="vfsd" \
+      org.opencontainers.image.description="Ordinary files for agent runs: kept in memory, mounted through FUSE, written through to a store" \
+      org.opencontainers.image.licenses="MIT"
+
+# fuse3 brings libfuse and fusermount3.
+# hadolint ignore=DL3008  # versions are those of the Debian release
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends fuse3 python3 \
+    && rm -rf /var/lib/apt/lists/*
+
+# At the same path as in the builder: a virtual environment cannot be moved.
+COPY --from=builder /opt/vfsd /opt/vfsd
+RUN ln -s /opt/vfsd/bin/vfsd /usr/local/bin/vfsd && vfsd --version
+
+# Root, since mount(2) asks for it. SIGTERM, which docker stop sends, unmounts and releases the scope.
+ENTRYPOINT ["vfsd"]
+CMD ["--help"]
