@@ -1,0 +1,167 @@
+"""A real vfsd mount in a process of its own, for tests: started, watched, killed, and always cleaned up.
+
+Whatever a test does, afterwards there is no process and no mount, and the daemon's log held no warning that the test
+had not announced. The tests never touch a mount from the process that serves it.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from vfsd import mountpoint as places
+
+PATIENCE = 60.0
+"""Seconds after which a condition that should come true is given up. No test passes or fails by less."""
+
+EXPECTED = (r"does not persist \(no append-only file", r"keeps snapshots only")
+"""Warnings that any log may hold: private servers of tests persist nothing."""
+
+_TROUBLE = re.compile(r" (WARNING|ERROR|CRITICAL) |Traceback|Warning:")
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Return as soon as *condition* holds; fail, saying *what* was waited for, if it does not come."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"gave up waiting for {what}"
+        time.sleep(0.01)
+
+
+class Mounted:
+    """A mount of *scope* in *store* at *path*, served by ``vfsd mount --foreground`` with *options*."""
+
+    def __init__(self, path: Path, scope: str, store: str, *options: str, runtime: Path, log: Path) -> None:
+        self.path = path
+        self.scope = scope
+        self.store = store
+        self.log = log
+        self.expected: list[str] = list(EXPECTED)
+        self._options = options
+        self._runtime = runtime
+        self._daemon: subprocess.Popen[bytes] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment in which commands find this mount."""
+        return {**os.environ, "VFSD_RUNTIME_DIR": os.fspath(self._runtime), "VFSD_STORE": self.store}
+
+    @property
+    def pid(self) -> int:
+        """The daemon's process."""
+        assert self._daemon is not None, "not started"
+        return self._daemon.pid
+
+    def start(self) -> None:
+        """Mount, and return when the mount answers."""
+        command = [sys.executable, "-m", "vfsd", "mount", "--foreground", os.fspath(self.path)]
+        command += ["--scope", self.scope, "--store", self.store, *self._options]
+        with self.log.open("ab") as log:
+            self._daemon = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stderr=log)
+        wait_until(lambda: self.has_ended() or self.is_mounted(), f"the mount at {self.path}")
+        assert not self.has_ended(), f"the daemon ended: {self.log.read_text()}"
+        os.statvfs(self.path)
+
+    def is_mounted(self) -> bool:
+        """Whether the mount table has this mount."""
+        return places.mount_at(os.fspath(self.path)) is not None
+
+    def has_ended(self) -> bool:
+        """Whether the daemon's process is gone."""
+        return self._daemon is None or self._daemon.poll() is not None
+
+    def stop(self) -> int:
+        """Ask the daemon to end (SIGTERM), and return its exit status."""
+        return self.signal(signal.SIGTERM)
+
+    def signal(self, number: signal.Signals) -> int:
+        """Send a signal that ends the daemon, and return its exit status."""
+        assert self._daemon is not None, "not started"
+        self._daemon.send_signal(number)
+        return self._daemon.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """End the daemon as a crash would (SIGKILL). The mount stays behind, dead."""
+        self.signal(signal.SIGKILL)
+
+    def remount(self) -> None:
+        """Unmount cleanly and mount again."""
+        assert self.stop() == 0, self.log.read_text()
+        self.start()
+
+    def vfsd(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a vfsd command beside this mount."""
+        return run_vfsd(*arguments, env=self.environment)
+
+    def unexpected(self) -> list[str]:
+        """Return the lines of the log that tell of trouble nobody announced."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return [
+            line
+            for line in lines
+            if _TROUBLE.search(line) and not any(re.search(known, line) for known in self.expected)
+        ]
+
+    def clean_up(self) -> None:
+        """Leave neither process nor mount behind, whatever has happened."""
+        if self._daemon is not None and self._daemon.poll() is None:
+            self._daemon.send_signal(signal.SIGCONT)
+            self._daemon.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._daemon.wait(10)
+            self._daemon.kill()
+            self._daemon.wait()
+        while self.is_mounted():
+            subprocess.run(["umount", "-l", os.fspath(self.path)], check=True)
+
+
+def run_vfsd(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a vfsd command to its end and return what it printed."""
+    command = [sys.executable, "-m", "vfsd", *arguments]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+class MountFactory:
+    """Makes mounts below *base* for one test."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self._made: list[Mounted] = []
+
+    def __call__(self, store: str, *options: str, scope: str | None = None, start: bool = True) -> Mounted:
+        """Return a mount of *scope* (a new one by default) in *store*, started unless told otherwise."""
+        number = len(self._made)
+        mounted = Mounted(
+            self._base / f"mnt{number}",
+            scope or f"{self._base.name}-{number}",
+            store,
+            *options,
+            runtime=self._base / "run",
+            log=self._base / f"vfsd{number}.log",
+        )
+        self._made.append(mounted)
+        if start:
+            mounted.start()
+        return mounted
+
+    def clean_up(self) -> list[str]:
+        """End all mounts, and return the unexpected lines of their logs."""
+        for mounted in self._made:
+            mounted.clean_up()
+        return [line for mounted in self._made for line in mounted.unexpected()]
+
+
+@contextmanager
+def mounting(base: Path) -> Iterator[MountFactory]:
+    """Give a factory of mounts below *base*; afterwards all are gone, and their logs are quiet."""
+    factory = MountFactory(base)
+    try:
+        yield factory
+    finally:
+        unexpected = factory.clean_up()
+    assert not unexpected, "unexpected in the daemon's log:\n" + "\n".join(unexpected)
