@@ -1,0 +1,21 @@
+"""What every tier of tests may start from."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.servers import RedisServer, redis_program, valkey_program
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """Yield a running redis-server for all tests: use scope names of your own, for nobody empties it."""
+    with RedisServer(redis_program()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[RedisServer]:
+    """Yield a running Valkey for all tests: use scope names of your own, for nobody empties it."""
+    with RedisServer(valkey_program()) as server:
+        yield server

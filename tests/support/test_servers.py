@@ -1,0 +1,68 @@
+"""The servers that other tests stand on do what they say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.support.servers import RedisServer, ServerOptions, redis_program, valkey_program
+
+
+@pytest.mark.parametrize("program", [redis_program(), valkey_program()], ids=["redis", "valkey"])
+def test_it_starts_answers_and_leaves_nothing(program: Path) -> None:
+    with RedisServer(program) as server:
+        process = Path(f"/proc/{server.pid}")
+        with server.client() as client, redis.Redis.from_url(server.url) as other:
+            client.set("key", b"value")
+            assert other.get("key") == b"value"
+    assert not process.exists()
+    assert not server.directory.exists()
+
+
+def test_it_listens_where_it_is_asked_to_and_wants_its_password() -> None:
+    options = ServerOptions(tcp=True, tls=True, password="pass/word@: %", maxmemory=20 << 20)
+    with RedisServer(redis_program(), options) as server:
+        for url in (server.url, server.tcp_url, server.tls_url):
+            with redis.Redis.from_url(url) as client:
+                assert client.config_get("maxmemory") == {"maxmemory": str(20 << 20)}
+        with redis.Redis(port=server.port) as stranger, pytest.raises(redis.AuthenticationError):
+            stranger.ping()
+
+
+def test_it_keeps_what_it_was_asked_to_keep_over_a_crash() -> None:
+    options = ServerOptions(appendonly=True, arguments=("--appendfsync", "always"))
+    with RedisServer(redis_program(), options) as server:
+        with server.client() as client:
+            client.set("key", b"value")
+        server.kill()
+        server.start()
+        with server.client() as client:
+            assert client.get("key") == b"value"
+
+
+def test_frozen_it_can_still_be_ended() -> None:
+    with RedisServer(redis_program()) as server:
+        server.freeze()
+        server.stop()
+    assert not server.directory.exists()
+
+
+def test_a_server_that_cannot_start_says_why() -> None:
+    options = ServerOptions(arguments=("--maxmemory-policy", "nonsense"))
+    server = RedisServer(redis_program(), options)
+    with pytest.raises(AssertionError, match="nonsense"), server:
+        pass
+    assert not server.directory.exists()
+
+
+def test_it_ends_with_a_test_run_that_is_killed() -> None:
+    script = (
+        "import os, signal; from tests.support.servers import *; server = RedisServer(redis_program());"
+        "server.start(); print(server.pid, server.directory, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    output = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=False).stdout
+    pid, directory = output.decode().split()
+    subprocess.run(["rm", "-r", directory], check=True)
+    subprocess.run(["tail", "--pid", pid, "-f", "/dev/null"], timeout=30, check=True)
