@@ -63,13 +63,20 @@ class Mounted:
         command += ["--scope", self.scope, "--store", self.store, *self._options]
         with self.log.open("ab") as log:
             self._daemon = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stderr=log)
-        wait_until(lambda: self.has_ended() or self.is_mounted(), f"the mount at {self.path}")
+        wait_until(lambda: self.has_ended() or self._answers(), f"the mount at {self.path}")
         assert not self.has_ended(), f"the daemon ended: {self.log.read_text()}"
-        os.statvfs(self.path)
 
     def is_mounted(self) -> bool:
         """Whether the mount table has this mount."""
         return places.mount_at(os.fspath(self.path)) is not None
+
+    def _answers(self) -> bool:
+        """Whether a mount answers. Asked in this order, for a dead one may be replaced in between."""
+        try:
+            os.statvfs(self.path)
+        except OSError:  # not there yet, or left behind by a daemon that was killed
+            return False
+        return self.is_mounted()
 
     def has_ended(self) -> bool:
         """Whether the daemon's process is gone."""
