@@ -77,11 +77,11 @@ class _Assembly:
     def __init__(self) -> None:
         self.tree = Tree()
         self.damages: list[Damage] = []
-        self._entries: list[PutEntry] = []
+        self._entries: dict[tuple[int, bytes], PutEntry] = {}
         self._links: Counter[int] = Counter()
 
     def add(self, batch: Batch) -> None:
-        """Take a batch. Entries wait until all are there: they must go in by their cookies."""
+        """Take a batch; a record may come twice. Entries wait until all are there: they must go in by their cookies."""
         self.damages += batch.damages
         self.tree.next_ino = max(self.tree.next_ino, batch.next_ino)
         for op in batch.ops:
@@ -89,7 +89,7 @@ class _Assembly:
                 case PutInode():
                     self.tree.replay((op,))
                 case PutEntry():
-                    self._entries.append(op)
+                    self._entries[op.parent, op.name] = op
                 case PutChunks() if op.ino not in self.tree.inodes:
                     self._damaged(f"data of inode {op.ino}", "there is no such inode")
                 case PutChunks():
@@ -97,8 +97,8 @@ class _Assembly:
 
     def finish(self) -> Tree:
         """Link the entries, then see that every inode is reached, and as often as it says."""
-        self._entries.sort(key=lambda entry: entry.cookie)
-        self.tree.replay(entry for entry in self._entries if self._fits(entry))
+        entries = sorted(self._entries.values(), key=lambda entry: entry.cookie)
+        self.tree.replay(entry for entry in entries if self._fits(entry))
         self._check_links()
         return self.tree
 

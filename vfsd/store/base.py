@@ -56,7 +56,8 @@ class Damage(NamedTuple):
 class Batch(NamedTuple):
     """A slice of a scope while it is loaded.
 
-    Inodes come before the entries and chunks that mean them. *done* and *total* count records, for progress;
+    Inodes come before the entries and chunks that mean them; a record may come twice, as a scan of a hash that is
+    growing repeats some. *done* and *total* count records, for progress;
     *next_ino* is the next inode number never used, so far as the store knows.
     """
 
