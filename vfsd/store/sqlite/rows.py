@@ -1,0 +1,151 @@
+"""A scope as rows: the tables, and how operations become rows and rows operations again.
+
+Inodes and entries are the records of :mod:`vfsd.store.records`, byte by byte those of every other store. All here is
+synchronous and within a transaction of the caller's; it never decides who may write.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from vfsd.store.base import Damage
+from vfsd.store.records import entry_key, entry_value, pack_inode, unpack_entry, unpack_inode
+from vfsd.tree.change import (
+    CHUNK_SIZE,
+    DropChunks,
+    DropEntry,
+    DropInode,
+    Op,
+    PutChunks,
+    PutEntry,
+    PutInode,
+)
+
+SCHEMA = (
+    # AUTOINCREMENT: a scope that is destroyed and made anew has another number, so its former owner stays fenced.
+    """CREATE TABLE scopes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, format INTEGER NOT NULL,
+        chunk_size INTEGER NOT NULL, created_ns INTEGER NOT NULL, next_ino INTEGER NOT NULL, epoch INTEGER NOT NULL,
+        owner TEXT NOT NULL, lease_ns INTEGER NOT NULL) STRICT""",
+    """CREATE TABLE inodes (
+        scope INTEGER NOT NULL, ino INTEGER NOT NULL, record BLOB NOT NULL,
+        PRIMARY KEY (scope, ino)) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE entries (
+        scope INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
+        PRIMARY KEY (scope, key)) STRICT, WITHOUT ROWID""",
+    # With row numbers, unlike the others: rows larger than a page make a bad index.
+    """CREATE TABLE chunks (
+        scope INTEGER NOT NULL, ino INTEGER NOT NULL, number INTEGER NOT NULL, content BLOB NOT NULL,
+        UNIQUE (scope, ino, number)) STRICT""",
+)
+
+_PUT_INODE = "INSERT INTO inodes VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET record = excluded.record"
+_PUT_ENTRY = "INSERT INTO entries VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+_PUT_CHUNK = "INSERT INTO chunks VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET content = excluded.content"
+_DROP_INODE = "DELETE FROM inodes WHERE scope = ? AND ino = ?"
+_DROP_ENTRY = "DELETE FROM entries WHERE scope = ? AND key = ?"
+_DROP_CHUNKS = "DELETE FROM chunks WHERE scope = ? AND ino = ?"
+_DROP_CHUNK = "DELETE FROM chunks WHERE scope = ? AND ino = ? AND number = ?"
+
+
+def write(connection: sqlite3.Connection, scope: int, op: Op) -> None:
+    """Store one operation of the scope numbered *scope*."""
+    match op:
+        case PutInode():
+            connection.execute(_PUT_INODE, (scope, op.ino, pack_inode(op.attributes)))
+        case DropInode():
+            connection.execute(_DROP_INODE, (scope, op.ino))
+            connection.execute(_DROP_CHUNKS, (scope, op.ino))
+        case PutEntry():
+            connection.execute(_PUT_ENTRY, (scope, entry_key(op.parent, op.name), entry_value(op.ino, op.cookie)))
+        case DropEntry():
+            connection.execute(_DROP_ENTRY, (scope, entry_key(op.parent, op.name)))
+        case PutChunks():
+            connection.executemany(_PUT_CHUNK, ((scope, op.ino, number, data) for number, data in op.chunks.items()))
+        case DropChunks(numbers=None):
+            connection.execute(_DROP_CHUNKS, (scope, op.ino))
+        case DropChunks():
+            connection.executemany(_DROP_CHUNK, ((scope, op.ino, number) for number in op.numbers or ()))
+
+
+def erase(connection: sqlite3.Connection, scope: int) -> None:
+    """Delete every row of the scope numbered *scope*."""
+    for table in ("chunks", "entries", "inodes"):
+        connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope,))  # noqa: S608 (a name from above)
+    connection.execute("DELETE FROM scopes WHERE id = ?", (scope,))
+
+
+class Slice(NamedTuple):
+    """Some rows, read: what they say, and those that say nothing sensible. *rows* is how many there were."""
+
+    ops: tuple[Op, ...]
+    damages: tuple[Damage, ...]
+    rows: int
+
+
+_Row: TypeAlias = tuple[Any, ...]
+
+
+class _Table(NamedTuple):
+    """How a table is read: its columns (the last is content, those before it the key), so many rows at a time."""
+
+    name: str
+    columns: str
+    read: Callable[[_Row], Op]
+    rows: int
+
+
+def _read_inode(row: _Row) -> Op:
+    ino, record = row
+    return PutInode(ino, unpack_inode(record))
+
+
+def _read_entry(row: _Row) -> Op:
+    key, value = row
+    return unpack_entry(key, value)
+
+
+def _read_chunk(row: _Row) -> Op:
+    ino, number, content = row
+    if not 0 < len(content) <= CHUNK_SIZE or number < 0:
+        raise ValueError(f"a chunk holds 1 to {CHUNK_SIZE} bytes and is numbered from 0; this one has {len(content)}")
+    return PutChunks(ino, {number: content})
+
+
+_TABLES = (
+    _Table("inodes", "ino, record", _read_inode, 1000),
+    _Table("entries", "key, value", _read_entry, 1000),
+    _Table("chunks", "ino, number, content", _read_chunk, 100),
+)
+"""In the order in which a tree can be built from them."""
+
+
+def count(connection: sqlite3.Connection, scope: int) -> int:
+    """Return how many rows :func:`read` will find."""
+    return sum(
+        connection.execute(f"SELECT COUNT(*) FROM {table.name} WHERE scope = ?", (scope,)).fetchone()[0]  # noqa: S608 (a name from above)
+        for table in _TABLES
+    )
+
+
+def read(connection: sqlite3.Connection, scope: int) -> Iterator[Slice]:
+    """Yield all rows of the scope numbered *scope*, some at a time: inodes, then entries, then chunks."""
+    for table in _TABLES:
+        cursor = connection.execute(f"SELECT {table.columns} FROM {table.name} WHERE scope = ?", (scope,))  # noqa: S608 (names from above)
+        while rows := cursor.fetchmany(table.rows):
+            yield _slice(table, rows)
+
+
+def _slice(table: _Table, rows: Sequence[_Row]) -> Slice:
+    ops: list[Op] = []
+    damages: list[Damage] = []
+    for row in rows:
+        try:
+            ops.append(table.read(row))
+        except ValueError as error:
+            damages.append(Damage(f"{table.name} {_shown(row[:-1])}", str(error)))
+    return Slice(tuple(ops), tuple(damages), len(rows))
+
+
+def _shown(key: _Row) -> str:
+    return " ".join(part.decode(errors="backslashreplace") if isinstance(part, bytes) else str(part) for part in key)
