@@ -79,6 +79,7 @@ class _Assembly:
         self.damages: list[Damage] = []
         self._entries: dict[tuple[int, bytes], PutEntry] = {}
         self._links: Counter[int] = Counter()
+        self._named: set[int] = set()
 
     def add(self, batch: Batch) -> None:
         """Take a batch; a record may come twice. Entries wait until all are there: they must go in by their cookies."""
@@ -110,8 +111,9 @@ class _Assembly:
         if child is None:
             return self._damaged(key, f"there is no inode {entry.ino}")
         if child.directory is not None:
-            if self._links[entry.ino]:
+            if entry.ino in self._named:
                 return self._damaged(key, f"directory {entry.ino} has a name already")
+            self._named.add(entry.ino)
             self._links[entry.parent] += 1
         self._links[entry.ino] += 1 if child.directory is None else 2
         return True

@@ -1,0 +1,55 @@
+"""A scope comes back whole, in whatever order and however often a store yields its records."""
+
+import stat
+from collections.abc import AsyncIterator
+
+from vfsd.hydrate import hydrate
+from vfsd.store.base import Batch, Claim, Store, Terms
+from vfsd.store.memory import MemoryStore
+from vfsd.store.owner import this_process
+from vfsd.tree.change import ROOT, Attributes, Change, PutEntry, PutInode
+from vfsd.tree.inode import FIRST_COOKIE
+
+DIRECTORY = Attributes(stat.S_IFDIR | 0o755, 3, 0, 0, 0, 0, 1, 1, 1)
+FILE = Attributes(stat.S_IFREG | 0o644, 1, 0, 0, 0, 0, 1, 1, 1)
+
+
+class Stuttering(MemoryStore):
+    """Yields everything twice, as HSCAN may while a hash grows (Redis documentation, SCAN, "guarantees")."""
+
+    async def load(self, scope: str) -> AsyncIterator[Batch]:
+        async for batch in super().load(scope):
+            yield batch
+            yield batch
+
+
+async def _fill(store: Store) -> Claim:
+    """Make ``/b/a/file`` such that *a*'s name is the first of its directory and *b*'s a later one of its own."""
+    claim = await store.claim("scope", this_process("/mnt"), Terms())
+    ops = (
+        PutInode(ROOT, DIRECTORY),
+        PutInode(2, DIRECTORY),
+        PutInode(3, DIRECTORY._replace(nlink=2)),
+        PutInode(4, FILE),
+        PutEntry(ROOT, b"b", 2, FIRST_COOKIE + 7),
+        PutEntry(2, b"a", 3, FIRST_COOKIE),
+        PutEntry(3, b"file", 4, FIRST_COOKIE),
+    )
+    await store.commit(claim, Change(ops, grows=True))
+    return claim
+
+
+async def test_records_that_come_twice_count_once() -> None:
+    store = Stuttering()
+    await _fill(store)
+    tree = await hydrate(store, "scope", lambda done, total: None)
+    assert tree.inodes[4].attributes == FILE
+    assert list(tree.directory(3).entries) == [b"file"]
+
+
+async def test_a_directory_may_have_been_named_before_the_one_that_holds_it() -> None:
+    store = MemoryStore()
+    await _fill(store)
+    tree = await hydrate(store, "scope", lambda done, total: None)
+    assert tree.is_below(3, 2)
+    assert tree.inodes[2].attributes.nlink == 3
