@@ -39,10 +39,14 @@ async def _fill(store: Store) -> Claim:
     return claim
 
 
+def _silent(_done: int, _total: int) -> None:
+    """Ignore progress."""
+
+
 async def test_records_that_come_twice_count_once() -> None:
     store = Stuttering()
     await _fill(store)
-    tree = await hydrate(store, "scope", lambda done, total: None)
+    tree = await hydrate(store, "scope", _silent)
     assert tree.inodes[4].attributes == FILE
     assert list(tree.directory(3).entries) == [b"file"]
 
@@ -50,6 +54,6 @@ async def test_records_that_come_twice_count_once() -> None:
 async def test_a_directory_may_have_been_named_before_the_one_that_holds_it() -> None:
     store = MemoryStore()
     await _fill(store)
-    tree = await hydrate(store, "scope", lambda done, total: None)
+    tree = await hydrate(store, "scope", _silent)
     assert tree.is_below(3, 2)
     assert tree.inodes[2].attributes.nlink == 3

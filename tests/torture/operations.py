@@ -1,0 +1,290 @@
+"""What a writer does: each operation as the system calls it makes, and as the steps it takes in the model.
+
+An operation makes one change, unless it says so. ``steps`` yields after each: a crash leaves the state before
+the first, or after any of them, and nothing else. They are written to logs as plain values.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from tests.support.syscalls import closing_fd, renameat2
+from tests.torture.content import made_of, write, written
+from tests.torture.model import Model, Node
+from vfsd.tree.names import RENAME_EXCHANGE
+
+
+class Operation(Protocol):
+    """What every operation can do."""
+
+    def run(self, root: bytes) -> None:
+        """Do it for real, below *root*. Raises OSError, CutShort."""
+
+    def steps(self, model: Model) -> Iterator[None]:
+        """Do it to *model*, and yield after each change."""
+
+
+class Create(NamedTuple):
+    """Make an empty file, directory or FIFO, by *mode*."""
+
+    path: bytes
+    mode: int
+
+    def run(self, root: bytes) -> None:
+        path, permissions = os.path.join(root, self.path), stat.S_IMODE(self.mode)
+        if stat.S_ISDIR(self.mode):
+            os.mkdir(path, permissions)
+        elif stat.S_ISFIFO(self.mode):
+            os.mkfifo(path, permissions)
+        else:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, permissions))
+
+    def steps(self, model: Model) -> Iterator[None]:
+        model.put(self.path, Node(self.mode))
+        yield
+
+
+class Symlink(NamedTuple):
+    """Make a symbolic link."""
+
+    path: bytes
+    target: bytes
+
+    def run(self, root: bytes) -> None:
+        os.symlink(self.target, os.path.join(root, self.path))
+
+    def steps(self, model: Model) -> Iterator[None]:
+        model.put(self.path, Node(stat.S_IFLNK | 0o777, target=self.target))
+        yield
+
+
+class Link(NamedTuple):
+    """Give a file another name."""
+
+    path: bytes
+    new: bytes
+
+    def run(self, root: bytes) -> None:
+        os.link(os.path.join(root, self.path), os.path.join(root, self.new), follow_symlinks=False)
+
+    def steps(self, model: Model) -> Iterator[None]:
+        model.put(self.new, model.node(self.path))
+        yield
+
+
+class Remove(NamedTuple):
+    """Unlink a file or remove an empty directory."""
+
+    path: bytes
+    directory: bool
+
+    def run(self, root: bytes) -> None:
+        (os.rmdir if self.directory else os.unlink)(os.path.join(root, self.path))
+
+    def steps(self, model: Model) -> Iterator[None]:
+        model.take(self.path)
+        yield
+
+
+class Rename(NamedTuple):
+    """Rename, replacing what is there."""
+
+    path: bytes
+    new: bytes
+
+    def run(self, root: bytes) -> None:
+        os.rename(os.path.join(root, self.path), os.path.join(root, self.new))
+
+    def steps(self, model: Model) -> Iterator[None]:
+        if model.node(self.path) is not model.find(self.new):
+            model.put(self.new, model.take(self.path))
+        yield
+
+
+class Exchange(NamedTuple):
+    """Let two names change places."""
+
+    path: bytes
+    other: bytes
+
+    def run(self, root: bytes) -> None:
+        renameat2(os.path.join(root, self.path), os.path.join(root, self.other), RENAME_EXCHANGE)
+
+    def steps(self, model: Model) -> Iterator[None]:
+        if model.node(self.path) is not model.node(self.other):
+            one, two = model.take(self.path), model.take(self.other)
+            model.put(self.path, two)
+            model.put(self.other, one)
+        yield
+
+
+class Write(NamedTuple):
+    """Write at an offset, or at the end (None); one change for each request that the kernel makes of it, mostly one."""
+
+    path: bytes
+    offset: int | None
+    seed: int
+    size: int
+
+    def run(self, root: bytes) -> None:
+        append = os.O_APPEND if self.offset is None else 0
+        fd = os.open(os.path.join(root, self.path), os.O_WRONLY | append)
+        with closing_fd(fd):
+            write(fd, made_of(self.seed, self.size), self.offset or 0)
+
+    def steps(self, model: Model) -> Iterator[None]:
+        node = model.node(self.path)
+        offset = len(node.content) if self.offset is None else self.offset
+        yield from written(model, node, offset, made_of(self.seed, self.size))
+
+
+class Truncate(NamedTuple):
+    """Set a file's size."""
+
+    path: bytes
+    size: int
+
+    def run(self, root: bytes) -> None:
+        os.truncate(os.path.join(root, self.path), self.size)
+
+    def steps(self, model: Model) -> Iterator[None]:
+        node = model.touch(model.node(self.path))
+        node.content = node.content[: self.size].ljust(self.size, b"\0")
+        yield
+
+
+class Rewrite(NamedTuple):
+    """Truncate by opening, and write: two changes, or one where the truncation is stored with the first write."""
+
+    path: bytes
+    seed: int
+    size: int
+
+    def run(self, root: bytes) -> None:
+        fd = os.open(os.path.join(root, self.path), os.O_WRONLY | os.O_TRUNC)
+        with closing_fd(fd):
+            write(fd, made_of(self.seed, self.size), 0)
+
+    def steps(self, model: Model) -> Iterator[None]:
+        node = model.touch(model.node(self.path))
+        node.content = b""
+        yield
+        yield from written(model, node, 0, made_of(self.seed, self.size))
+
+
+class Replace(NamedTuple):
+    """Write a temporary file and rename it over another, as editors save: create, write, rename."""
+
+    path: bytes
+    temporary: bytes
+    seed: int
+    size: int
+
+    def run(self, root: bytes) -> None:
+        temporary = os.path.join(root, self.temporary)
+        fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        with closing_fd(fd):
+            write(fd, made_of(self.seed, self.size), 0)
+            os.fsync(fd)
+        os.rename(temporary, os.path.join(root, self.path))
+
+    def steps(self, model: Model) -> Iterator[None]:
+        node = Node(stat.S_IFREG | 0o644)
+        model.put(self.temporary, node)
+        yield
+        yield from written(model, node, 0, made_of(self.seed, self.size))
+        model.put(self.path, model.take(self.temporary))
+        yield
+
+
+class Orphan(NamedTuple):
+    """Unlink an open file and go on writing to it: what has no name leaves nothing behind."""
+
+    path: bytes
+    seed: int
+    size: int
+
+    def run(self, root: bytes) -> None:
+        path = os.path.join(root, self.path)
+        fd = os.open(path, os.O_WRONLY)
+        with closing_fd(fd):
+            os.unlink(path)
+            write(fd, made_of(self.seed, self.size), 0)
+            os.fchmod(fd, 0o600)
+            os.ftruncate(fd, 1)
+
+    def steps(self, model: Model) -> Iterator[None]:
+        model.take(self.path)
+        yield
+
+
+class Chmod(NamedTuple):
+    """Change permissions."""
+
+    path: bytes
+    permissions: int
+
+    def run(self, root: bytes) -> None:
+        os.chmod(os.path.join(root, self.path), self.permissions)
+
+    def steps(self, model: Model) -> Iterator[None]:
+        node = model.touch(model.node(self.path))
+        node.mode = stat.S_IFMT(node.mode) | self.permissions
+        yield
+
+
+class Utimes(NamedTuple):
+    """Set both times, in nanoseconds."""
+
+    path: bytes
+    atime_ns: int
+    mtime_ns: int
+
+    def run(self, root: bytes) -> None:
+        os.utime(os.path.join(root, self.path), ns=(self.atime_ns, self.mtime_ns), follow_symlinks=False)
+
+    def steps(self, model: Model) -> Iterator[None]:
+        model.touch(model.node(self.path))
+        yield
+
+
+class SetXattr(NamedTuple):
+    """Set an extended attribute, or remove it (None)."""
+
+    path: bytes
+    name: bytes
+    value: bytes | None
+
+    def run(self, root: bytes) -> None:
+        path = os.path.join(root, self.path)
+        if self.value is None:
+            os.removexattr(path, self.name)
+        else:
+            os.setxattr(path, self.name, self.value)
+
+    def steps(self, model: Model) -> Iterator[None]:
+        xattrs = model.touch(model.node(self.path)).xattrs
+        if self.value is None:
+            del xattrs[self.name]
+        else:
+            xattrs[self.name] = self.value
+        yield
+
+
+OPERATIONS: tuple[type[Operation], ...] = (
+    Create,
+    Symlink,
+    Link,
+    Remove,
+    Rename,
+    Exchange,
+    Write,
+    Truncate,
+    Rewrite,
+    Replace,
+    Orphan,
+    Chmod,
+    Utimes,
+    SetXattr,
+)
