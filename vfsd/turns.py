@@ -8,15 +8,21 @@ from collections.abc import Iterable
 
 import trio
 
+from vfsd.errors import InDoubt
+
 
 class Turns:
     """Who has the turn on which inode numbers. Numbers are taken in ascending order, so no two wait for each other."""
 
     def __init__(self) -> None:
         self._held: dict[int, trio.lowlevel.ParkingLot | None] = {}
+        self._in_doubt: dict[int, InDoubt] = {}
 
     async def take(self, inos: Iterable[int]) -> bool:
-        """Take the turn on all *inos*; return whether that meant waiting, so that things may have changed."""
+        """Take the turn on all *inos*; return whether that meant waiting, so that things may have changed.
+
+        Raises the InDoubt of an inode whose last change is in doubt: nobody knows how long that will last.
+        """
         waited = False
         taken: list[int] = []
         try:
@@ -32,14 +38,25 @@ class Turns:
         return waited
 
     async def _wait(self, ino: int) -> None:
+        if ino in self._in_doubt:
+            raise self._in_doubt[ino].with_traceback(None)
         lot = self._held[ino]
         if lot is None:
             lot = self._held[ino] = trio.lowlevel.ParkingLot()
         await lot.park()
 
+    def leave_in_doubt(self, inos: Iterable[int], doubt: InDoubt) -> None:
+        """Keep the turn on all *inos* until *doubt* is settled; those who wait for it, or come, fail at once."""
+        for ino in set(inos):
+            self._in_doubt[ino] = doubt
+            lot = self._held[ino]
+            if lot is not None:
+                lot.unpark_all()
+
     def give_back(self, inos: Iterable[int]) -> None:
         """End the turn on all *inos*, and let those who wait try again, the first to come first."""
         for ino in set(inos):
+            self._in_doubt.pop(ino, None)
             lot = self._held.pop(ino)
             if lot is not None:
                 lot.unpark_all()

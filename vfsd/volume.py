@@ -156,6 +156,7 @@ class Volume:
             await self._commit(change, inos)
             self.tree.apply(change)
         except InDoubt as doubt:
+            self._turns.leave_in_doubt(inos, doubt)
             self._nursery.start_soon(self._settle, doubt, change, inos)
             raise
         except BaseException:

@@ -54,7 +54,7 @@ class GroupCommit:
         finally:
             self.pending -= 1
         if ticket.error is not None:
-            raise ticket.error
+            raise ticket.error.with_traceback(None)
 
     async def _follow(self, ticket: Ticket) -> None:
         """Wait until a leader has stored *ticket*, or has made it the next leader."""

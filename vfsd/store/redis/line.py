@@ -76,7 +76,7 @@ class Line:
             with trio.move_on_at(min(deadline, self._down_since + self._timeout)):
                 await self._up.wait()
         if self._lost is not None:
-            raise self._lost
+            raise self._lost.with_traceback(None)
         if self._link is None:
             away = trio.current_time() - self._down_since
             raise StoreUnreachable(f"the store {self.label} has been away for {away:.1f} s: {self._why_down}")
