@@ -1,9 +1,11 @@
 """What every tier of tests may start from."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support.mounted import MountFactory, mounting
 from tests.support.servers import RedisServer, redis_program, valkey_program
 
 
@@ -19,3 +21,10 @@ def valkey_server() -> Iterator[RedisServer]:
     """Yield a running Valkey for all tests: use scope names of your own, for nobody empties it."""
     with RedisServer(valkey_program()) as server:
         yield server
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[MountFactory]:
+    """Yield a maker of mounts for one test; afterwards all are gone, and their logs were quiet."""
+    with mounting(tmp_path) as factory:
+        yield factory

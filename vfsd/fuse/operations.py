@@ -256,8 +256,9 @@ class XattrOperations(Operations):
         return self._volume.xattr(inode, name)
 
     async def listxattr(self, inode: pyfuse3.InodeT, ctx: pyfuse3.RequestContext) -> Sequence[pyfuse3.XAttrNameT]:
-        """Answer the names of all."""
-        return [pyfuse3.XAttrNameT(name) for name, _ in self._volume.tree.inode(inode).attributes.xattrs]
+        """Answer the names of all; of those in ``trusted.`` only the superuser may know (:manpage:`xattr(7)`)."""
+        names = (name for name, _ in self._volume.tree.inode(inode).attributes.xattrs)
+        return [pyfuse3.XAttrNameT(name) for name in names if ctx.uid == 0 or not name.startswith(b"trusted.")]
 
     async def setxattr(
         self, inode: pyfuse3.InodeT, name: pyfuse3.XAttrNameT, value: bytes, ctx: pyfuse3.RequestContext

@@ -1,0 +1,141 @@
+"""Extended attributes, on a mount that was asked for them (``--xattr``)."""
+
+import os
+from collections.abc import Iterator
+from errno import E2BIG, EEXIST, ENODATA, ENOSPC, ENOTSUP, EPERM, ERANGE
+from pathlib import Path
+
+import pytest
+
+from tests.mount.calls import let_tick, opened, permissions, refused, unprivileged
+from tests.support.mounted import Mounted, mounting
+from tests.support.servers import RedisServer
+
+ACL = b"\x02\0\0\0\x01\0\x06\0\xff\xff\xff\xff\x04\0\x04\0\xff\xff\xff\xff\x20\0\x04\0\xff\xff\xff\xff"
+"""A POSIX ACL as the kernel takes it, u::rw,g::r,o::r."""
+
+
+@pytest.fixture(scope="module")
+def mounted(tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer) -> Iterator[Mounted]:
+    with mounting(tmp_path_factory.mktemp("xattr")) as factory:
+        yield factory(redis_server.url, "--xattr", "--allow-other", "-o", "suid")
+
+
+@pytest.fixture
+def file(mounted: Mounted, request: pytest.FixtureRequest) -> Path:
+    """Return a new file, named after the test."""
+    path: Path = mounted.path / request.node.name
+    path.touch()
+    return path
+
+
+def test_set_get_list_and_remove(file: Path) -> None:
+    assert os.listxattr(file) == []
+    values = {"user.name": b"value", "user.empty": b"", "trusted.name": b"\0\xff", "user.\N{SNOWMAN}": b"odd"}
+    for name, value in values.items():
+        os.setxattr(file, name, value)
+    assert {name: os.getxattr(file, name) for name in os.listxattr(file)} == values
+    os.setxattr(file, "user.name", b"another value")
+    assert os.getxattr(file, "user.name") == b"another value"
+    os.removexattr(file, "user.name")
+    assert "user.name" not in os.listxattr(file)
+    for call in (os.getxattr, os.removexattr):
+        with refused(ENODATA):
+            call(file, "user.name")
+
+
+def test_create_and_replace(file: Path) -> None:
+    with refused(ENODATA):
+        os.setxattr(file, "user.name", b"value", os.XATTR_REPLACE)
+    os.setxattr(file, "user.name", b"value", os.XATTR_CREATE)
+    with refused(EEXIST):
+        os.setxattr(file, "user.name", b"other", os.XATTR_CREATE)
+    os.setxattr(file, "user.name", b"other", os.XATTR_REPLACE)
+    assert os.getxattr(file, "user.name") == b"other"
+
+
+def test_they_belong_to_the_inode(file: Path) -> None:
+    os.setxattr(file, "user.name", b"value")
+    link = file.with_name("link")
+    os.link(file, link)
+    file.rename(file.with_name("renamed"))
+    assert os.getxattr(link, "user.name") == b"value"
+    with opened(link, os.O_RDWR) as fd:
+        link.unlink()
+        file.with_name("renamed").unlink()
+        os.setxattr(fd, "user.other", b"without a name")
+        assert os.getxattr(fd, "user.other") == b"without a name"
+
+
+def test_directories_and_symlinks_have_them_too(file: Path) -> None:
+    directory, link = file.with_name("directory"), file.with_name("symlink")
+    directory.mkdir()
+    link.symlink_to(directory)
+    os.setxattr(directory, "user.name", b"value")
+    os.setxattr(link, "trusted.name", b"its own", follow_symlinks=False)
+    assert os.getxattr(link, "user.name") == b"value"
+    assert os.listxattr(link, follow_symlinks=False) == ["trusted.name"]
+    with refused(EPERM):
+        os.setxattr(link, "user.name", b"value", follow_symlinks=False)
+
+
+def test_they_move_the_change_time_only(file: Path) -> None:
+    before = file.stat()
+    began = let_tick()
+    os.setxattr(file, "user.name", b"value")
+    assert file.stat().st_ctime_ns > began
+    began = let_tick()
+    os.removexattr(file, "user.name")
+    assert file.stat().st_ctime_ns > began
+    assert file.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_access_control_lists_are_refused(file: Path) -> None:
+    with refused(ENOTSUP):
+        os.setxattr(file, "system.posix_acl_access", ACL)
+    with refused(ENOTSUP):
+        os.setxattr(file.parent, "system.posix_acl_default", ACL)
+    assert permissions(file) == 0o644
+    assert os.listxattr(file) == []
+
+
+def test_limits(file: Path) -> None:
+    longest = "user." + "n" * 250
+    os.setxattr(file, longest, b"value")
+    with refused(ERANGE):
+        os.setxattr(file, longest + "n", b"value")
+    os.setxattr(file, "user.large", b"x" * 60_000)
+    assert os.getxattr(file, "user.large") == b"x" * 60_000
+    with refused(ENOSPC):
+        os.setxattr(file, "user.more", b"x" * 10_000)
+    with refused(E2BIG):
+        os.setxattr(file, "user.too large", b"x" * 65_537)
+    assert sorted(os.listxattr(file)) == ["user.large", longest]
+
+
+def test_trusted_ones_are_for_root_alone(file: Path) -> None:
+    file.chmod(0o666)
+    os.setxattr(file, "trusted.name", b"value")
+    os.setxattr(file, "user.name", b"value")
+    with opened(file, os.O_RDWR) as fd, unprivileged():
+        assert os.listxattr(fd) == ["user.name"]
+        with refused(EPERM):
+            os.setxattr(fd, "trusted.name", b"other")
+
+
+def test_a_write_drops_file_capabilities(file: Path) -> None:
+    capability = b"\x01\0\0\x02\0\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+    os.setxattr(file, "security.capability", capability)
+    assert os.getxattr(file, "security.capability") == capability
+    with opened(file, os.O_WRONLY) as fd:
+        os.write(fd, b"content")
+    with refused(ENODATA):
+        os.getxattr(file, "security.capability")
+
+
+def test_they_are_stored(mounted: Mounted, file: Path) -> None:
+    values = {"user.one": b"1" * 1000, "user.two": b"", "trusted.three": b"\0\1"}
+    for name, value in values.items():
+        os.setxattr(file, name, value)
+    mounted.remount()
+    assert {name: os.getxattr(file, name) for name in os.listxattr(file)} == values
