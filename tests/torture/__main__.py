@@ -20,8 +20,8 @@ def main() -> int:
     print(f"seed {arguments.seed}", flush=True)
     with ExitStack() as stack:
         base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vfsd-torture-")))
-        factory = stack.enter_context(mounting(base))
-        mounted = factory(stack.enter_context(_store(arguments.store, base)), "--xattr")
+        url = stack.enter_context(_store(arguments.store, base))
+        mounted = stack.enter_context(mounting(base))(url, "--xattr")
         torture = Torture(mounted, base, arguments.seed, arguments.writers)
         deadline = time.monotonic() + arguments.seconds
         try:

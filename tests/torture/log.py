@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.support.trees import Stamp
 from tests.torture import operations
-from tests.torture.model import Model, Stamp
+from tests.torture.model import Model
 
 _KINDS = {kind.__name__: kind for kind in operations.OPERATIONS}
 

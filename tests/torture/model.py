@@ -8,15 +8,8 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-
-class Stamp(NamedTuple):
-    """What a stat showed besides what the model knows itself: inode number, and times in nanoseconds."""
-
-    ino: int
-    mtime_ns: int
-    ctime_ns: int
+from tests.support.trees import Stamp
 
 
 @dataclass(eq=False, slots=True)

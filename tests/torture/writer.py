@@ -11,10 +11,11 @@ import random
 import sys
 from pathlib import Path
 
+from tests.support.trees import stamp_of
 from tests.torture.choose import Chooser
 from tests.torture.content import CutShort
 from tests.torture.log import Log, apply
-from tests.torture.model import Model, Stamp
+from tests.torture.model import Model
 from tests.torture.operations import Operation
 
 GONE = frozenset({errno.ENOTCONN, errno.ECONNABORTED})
@@ -48,7 +49,7 @@ class Writer:
         apply(operation, self._model)
         for path in self._model.take_touched():
             seen = os.lstat(os.path.join(self._directory, path))
-            self._log.saw(path, Stamp(seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns))
+            self._log.saw(path, stamp_of(seen))
 
 
 def main() -> None:
