@@ -58,10 +58,10 @@ class Line:
         self._claim = claim
         self._timeout = timeout
         self._link: Link | None = None
-        self._up = trio.Event()
+        self._changed = trio.Event()
         self._down = trio.Event()
         self._down_since = trio.current_time()
-        self._why_down = "not connected yet"
+        self._why_down: StoreError = StoreUnreachable("not connected yet")
         self._lost: Fenced | None = None
         self._doubt: Doubt | None = None
 
@@ -70,47 +70,54 @@ class Line:
     async def usable(self, deadline: float) -> Link:
         """Return the link, waiting for it no longer than a commit may take since it went down.
 
-        Raises StoreUnreachable when that time is over, Fenced when the scope is lost.
+        Raises StoreUnreachable when that time is over; at once Fenced when the scope is lost, and StoreReadOnly or
+        StoreRefused when the server answers but will not have us write.
         """
-        if self._link is None and self._lost is None:
-            with trio.move_on_at(min(deadline, self._down_since + self._timeout)):
-                await self._up.wait()
-        if self._lost is not None:
-            raise self._lost.with_traceback(None)
-        if self._link is None:
-            away = trio.current_time() - self._down_since
-            raise StoreUnreachable(f"the store {self.label} has been away for {away:.1f} s: {self._why_down}")
-        return self._link
+        while self._lost is None:
+            if self._link is not None:
+                return self._link
+            if not isinstance(self._why_down, StoreUnreachable):
+                raise self._why_down.with_traceback(None)
+            with trio.move_on_at(min(deadline, self._down_since + self._timeout)) as limit:
+                await self._changed.wait()
+            if limit.cancelled_caught:
+                away = trio.current_time() - self._down_since
+                raise StoreUnreachable(f"the store {self.label} has been away for {away:.1f} s: {self._why_down}")
+        raise self._lost.with_traceback(None)
 
     async def settle(self, lost: LinkLost, seq: int, deadline: float) -> bool:
         """Return whether transaction *seq*, sent over a link that broke, was stored. Raises InDoubt at *deadline*."""
         self._doubt = doubt = Doubt(f"lost the store {self.label} during a commit: {lost}", seq)
         _log.warning("%s", doubt)
-        self.drop(str(lost))
+        self.drop(doubt)
         with trio.move_on_at(deadline):
             return await doubt.settled()
         self._down_since = min(self._down_since, deadline - self._timeout)
         raise doubt
 
-    def drop(self, why: str) -> None:
+    def drop(self, why: StoreError) -> None:
         """Close the link: it is of no further use. :meth:`keep` brings up another."""
         if self._link is not None:
             self._link.close()
             self._link = None
-            self._up = trio.Event()
             self._down_since = trio.current_time()
-        self._why_down = why
         self._down.set()
+        self._tell(why)
 
     def lose(self, reason: Fenced) -> Fenced:
         """Give the scope up for good, and return *reason*."""
         if self._lost is None:
             self._lost = reason
             _log.error("%s; this mount stays readable: unmount it, and mount again to go on", reason)
-            self.drop(str(reason))
             self._resolve_doubt()
-            self._up.set()
+            self.drop(reason)
         return self._lost
+
+    def _tell(self, why: StoreError) -> None:
+        """Let those who wait for the link look again: it is up, or down for another reason, or will never be up."""
+        self._why_down = why
+        self._changed.set()
+        self._changed = trio.Event()
 
     # --- keeping it
 
@@ -130,7 +137,7 @@ class Line:
             raise
         self._link = link
         self._down = trio.Event()
-        self._up.set()
+        self._tell(StoreUnreachable("up"))
 
     async def _reclaim(self, link: Link) -> None:
         request = Request()
@@ -187,7 +194,7 @@ class Line:
             except Fenced:
                 return
             except StoreError as error:
-                self._why_down = str(error)
+                self._tell(error)
                 if not attempt:
                     _log.warning("%s; trying again", error)
                 await trio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])

@@ -5,13 +5,11 @@ from vfsd.errors import StoreError, StoreFull, StoreReadOnly, StoreRefused, Stor
 _MEANING: dict[str, type[StoreError]] = {
     "OOM": StoreFull,
     "READONLY": StoreReadOnly,
-    "MISCONF": StoreUnreachable,
     "LOADING": StoreUnreachable,
     "BUSY": StoreUnreachable,
     "CLUSTERDOWN": StoreUnreachable,
     "MASTERDOWN": StoreUnreachable,
     "TRYAGAIN": StoreUnreachable,
-    "NOREPLICAS": StoreUnreachable,
 }
 """First word of an error reply → failure. Everything else (NOAUTH, NOPERM, WRONGTYPE, MOVED …) is a refusal."""
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import trio
 
-from vfsd.errors import Fenced, StoreError, StoreFull, StoreUnreachable
+from vfsd.errors import Fenced, StoreError, StoreFull, StoreReadOnly, StoreUnreachable
 from vfsd.store.base import Claim
 from vfsd.store.group import GroupCommit, Ticket
 from vfsd.store.redis import scripts
@@ -86,13 +86,13 @@ class Session:
     def _check_epoch(self, epoch: Reply) -> None:
         """See whether the scope is still ours; if not, bringing the line up finds out whose it is."""
         if epoch != self.line.epoch:
-            self.line.drop(f"the epoch of scope {self._scope} has changed")
+            self.line.drop(StoreUnreachable(f"the epoch of scope {self._scope} has changed"))
 
     async def _refused(self, why: str, tickets: Sequence[Ticket], deadline: float) -> None:
         """Nothing of a group was stored: see which of its members the server will take."""
         error = refusal(self.line.label, why)
-        if isinstance(error, StoreUnreachable):
-            self.line.drop(why)
+        if isinstance(error, (StoreUnreachable, StoreReadOnly)):  # there may be another server by now
+            self.line.drop(error)
             raise error
         if len(tickets) > 1:
             for ticket in tickets:

@@ -1,6 +1,7 @@
 """The store contract over Redis or Valkey: claims and listings by redis-py in worker threads, data by the session."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
 
 import trio
 
@@ -26,6 +27,8 @@ from vfsd.store.redis.server import Server
 from vfsd.store.redis.session import Session
 from vfsd.tree.change import CHUNK_SIZE, Change
 
+T = TypeVar("T")
+
 _UNLINKED_AT_ONCE = 500
 
 
@@ -46,13 +49,13 @@ class RedisStore(Store):
     async def check(self) -> list[str]:
         """See :meth:`Store.check`."""
         eviction = self._options.allow_eviction
-        return await trio.to_thread.run_sync(lambda: self._server.preflight(allow_eviction=eviction))
+        return await _in_thread(lambda: self._server.preflight(allow_eviction=eviction))
 
     async def claim(self, scope: str, owner: Owner, terms: Terms) -> Claim:
         """See :meth:`Store.claim`."""
-        if not await trio.to_thread.run_sync(self._is_new, scope):
+        if not await _in_thread(lambda: self._is_new(scope)):
             await self._check_header(scope)
-        created = await trio.to_thread.run_sync(self._claim, scope, owner, terms)
+        created = await _in_thread(lambda: self._claim(scope, owner, terms))
         claim = Claim(scope, owner, created)
         self._session = Session(self._server, claim, self._options.timeout)
         await self._session.line.bring_up()
@@ -99,7 +102,7 @@ class RedisStore(Store):
     async def release(self, claim: Claim) -> None:
         """See :meth:`Store.release`."""
         keys, token = Keys(claim.scope), claim.owner.token
-        await trio.to_thread.run_sync(self._server.script, scripts.RELEASE, (keys.scope, keys.lease), token)
+        await _in_thread(lambda: self._server.script(scripts.RELEASE, (keys.scope, keys.lease), token))
 
     async def load(self, scope: str) -> AsyncIterator[Batch]:
         """See :meth:`Store.load`."""
@@ -111,7 +114,7 @@ class RedisStore(Store):
             link.close()
 
     async def _link(self) -> Link:
-        return Link(await trio.to_thread.run_sync(self._server.connect))
+        return Link(await _in_thread(self._server.connect))
 
     def _loader(self, link: Link, scope: str) -> Loader:
         return Loader(link, scope, self.label, self._options.timeout)
@@ -125,11 +128,11 @@ class RedisStore(Store):
 
     async def capacity(self) -> Capacity:
         """See :meth:`Store.capacity`."""
-        return await trio.to_thread.run_sync(self._server.capacity)
+        return await _in_thread(self._server.capacity)
 
     async def scopes(self) -> list[ScopeSummary]:
         """See :meth:`Store.scopes`."""
-        return await trio.to_thread.run_sync(self._scopes)
+        return await _in_thread(self._scopes)
 
     def _scopes(self) -> list[ScopeSummary]:
         names = sorted(name.decode() for name in self._server.execute("SMEMBERS", SCOPES))
@@ -147,7 +150,7 @@ class RedisStore(Store):
 
     async def drop(self, scope: str) -> None:
         """See :meth:`Store.drop`."""
-        await trio.to_thread.run_sync(self._drop, scope)
+        await _in_thread(lambda: self._drop(scope))
 
     def _drop(self, scope: str, known_gone: bytes = b"") -> None:
         """Fence and mark *scope*, then delete it key by key, its header last: a drop cut short can be repeated."""
@@ -171,12 +174,17 @@ class RedisStore(Store):
         """See :meth:`Store.aclose`."""
         if self._session is not None:
             self._session.line.close()
-        await trio.to_thread.run_sync(self._server.close)
+        self._server.close()
 
     def _claimed(self) -> Session:
         if self._session is None:
             raise StoreError("no scope has been claimed")
         return self._session
+
+
+async def _in_thread(ask: Callable[[], T]) -> T:
+    """Return what the blocking *ask* returns. Whoever is cancelled meanwhile does not wait for the server."""
+    return await trio.to_thread.run_sync(ask, abandon_on_cancel=True)
 
 
 def _check_gone(scope: str, owner_json: bytes) -> None:
