@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.tree.scene import Scene
+pytest.register_assert_rewrite("tests.tree.beside", "tests.tree.rebuild", "tests.tree.scene")
+
+from tests.tree.scene import Scene  # noqa: E402 (its assertions are to be explained)
 
 
 @pytest.fixture

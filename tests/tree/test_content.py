@@ -93,7 +93,7 @@ def test_cut(chunks: dict[int, bytes], size: int, shorter: dict[int, bytes], dro
 
 def test_random_writes_cuts_and_reads_are_those_of_a_plain_byte_string() -> None:
     seed = random.randrange(2**32)
-    print(f"seed {seed}")  # noqa: T201 (shown when it fails, to repeat it)
+    print(f"seed {seed}")
     chance = random.Random(seed)
     chunks: dict[int, bytes] = {}
     plain = bytearray()

@@ -1,0 +1,105 @@
+"""Every planner beside its counterpart in the model, as one call each, and a small tree to begin with."""
+
+import stat
+from typing import TypeAlias
+
+from tests.tree.beside import Beside
+from tests.tree.model import Node
+from vfsd.tree.attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr
+from vfsd.tree.change import CHUNK_SIZE
+from vfsd.tree.data import plan_write
+from vfsd.tree.names import NewInode, Place, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
+
+Where: TypeAlias = tuple[Node, bytes]
+
+
+class Actions(Beside):
+    """What may be done to a tree, done to both."""
+
+    def create(self, where: Where, new: NewInode) -> Node:
+        node = Node(self.tree.allocate(), new.mode, new.uid, new.gid, new.target)
+        self.step(
+            lambda: plan_create(self.tree, _place(where), node.ino, new, self.now),
+            lambda: self.model.create(*where, node),
+        )
+        return node
+
+    def link(self, node: Node, where: Where) -> None:
+        self.step(
+            lambda: plan_link(self.tree, node.ino, _place(where), self.now), lambda: self.model.link(node, *where)
+        )
+
+    def unlink(self, where: Where) -> None:
+        self.step(
+            lambda: plan_unlink(self.tree, _place(where), self.now), lambda: self.model.remove(*where, directory=False)
+        )
+
+    def rmdir(self, where: Where) -> None:
+        self.step(
+            lambda: plan_rmdir(self.tree, _place(where), self.now), lambda: self.model.remove(*where, directory=True)
+        )
+
+    def rename(self, old: Where, new: Where, flags: int) -> None:
+        self.step(
+            lambda: plan_rename(self.tree, _place(old), _place(new), flags, self.now),
+            lambda: self.model.rename(old, new, flags),
+        )
+
+    def write(self, node: Node, offset: int, data: bytes) -> None:
+        self.step(
+            lambda: plan_write(self.tree, node.ino, offset, data, self.now),
+            lambda: self.model.write(node, offset, data),
+        )
+
+    def truncate(self, node: Node, size: int) -> None:
+        new = NewAttributes(size=size)
+        self.step(lambda: plan_setattr(self.tree, node.ino, new, self.now), lambda: self.model.truncate(node, size))
+
+    def own(self, node: Node, mode: int | None, uid: int | None, gid: int | None) -> None:
+        new = NewAttributes(mode, uid, gid)
+        self.step(
+            lambda: plan_setattr(self.tree, node.ino, new, self.now), lambda: self.model.own(node, mode, uid, gid)
+        )
+
+    def utimens(self, node: Node, atime_ns: int, mtime_ns: int) -> None:
+        new = NewAttributes(atime_ns=atime_ns, mtime_ns=mtime_ns)
+        self.expect_times(node, atime_ns, mtime_ns)
+        self.step(
+            lambda: plan_setattr(self.tree, node.ino, new, self.now), lambda: self.model.own(node, None, None, None)
+        )
+
+    def setxattr(self, node: Node, name: bytes, value: bytes) -> None:
+        self.step(
+            lambda: plan_setxattr(self.tree, node.ino, name, value, self.now),
+            lambda: self.model.setxattr(node, name, value),
+        )
+
+    def removexattr(self, node: Node, name: bytes) -> None:
+        self.step(
+            lambda: plan_removexattr(self.tree, node.ino, name, self.now), lambda: self.model.removexattr(node, name)
+        )
+
+    def stock(self) -> None:
+        """Make a few of everything, so that there is something to collide with from the start."""
+        full = self.create((self.root, b"a"), NewInode(stat.S_IFDIR | 0o755, 0, 1))
+        inner = self.create((full, b"b"), NewInode(stat.S_IFDIR | 0o2755, 0, 2))
+        empty = self.create((self.root, b"b"), NewInode(stat.S_IFDIR | 0o700, 0, 1))
+        file = self.create((full, b"c"), NewInode(stat.S_IFREG | 0o644, 0, 1))
+        self.write(file, CHUNK_SIZE - 1, b"two chunks")
+        self.link(file, (inner, b"a"))
+        self.create((inner, b"b"), NewInode(stat.S_IFLNK | 0o777, 0, 1, target=b"../target"))
+        self.create((inner, b"c"), NewInode(stat.S_IFIFO | 0o600, 0, 1))
+        removed, unlinked = (self.create((empty, name), NewInode(mode, 0, 1)) for name, mode in REMOVED)
+        for node in (removed, unlinked):
+            self.hold(node, +1)
+        self.write(unlinked, 0, b"still open")
+        self.rmdir((empty, b"a"))
+        self.unlink((empty, b"b"))
+
+
+REMOVED = ((b"a", stat.S_IFDIR | 0o755), (b"b", stat.S_IFREG | 0o644))
+
+
+def _place(where: Where) -> Place:
+    parent, name = where
+    return Place(parent.ino, name)

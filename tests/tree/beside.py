@@ -1,0 +1,187 @@
+"""A tree and a naive model side by side: one step changes both, and every way to tell them apart is tried."""
+
+import random
+import stat
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.tree.model import Errnos, Model, Node
+from tests.tree.rebuild import Records, check_sound, replayed, stored_part
+from tests.tree.scene import BEGINNING, DIRECTORY, new_tree, picture, whole
+from vfsd.clock import MAX_LEAD, MILLISECOND
+from vfsd.errors import FsError
+from vfsd.tree.change import ROOT, Change, Op, PutInode
+
+
+class Times(NamedTuple):
+    """The three times of a node, in nanoseconds."""
+
+    atime_ns: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+class Beside:
+    """The tree under test, the model, all that has been applied, and what a store would hold.
+
+    ``seen_ms`` are the modification times, in milliseconds, that somebody was last shown; ``unsteady`` the nodes
+    whose modification time need not be the clock's any more, because of that or because somebody has set it.
+    """
+
+    def __init__(self) -> None:
+        self.root = Node(ROOT, DIRECTORY, 0, 0)
+        self.model = Model(self.root)
+        self.tree = new_tree()
+        self.now = BEGINNING
+        self.log: list[Op] = [PutInode(ROOT, self.tree.inode(ROOT).attributes)]
+        self.records = Records()
+        self.records.keep(self.log)
+        self.times = {self.root: self._times(self.root)}
+        self.seen_ms: dict[Node, int] = {}
+        self.unsteady: set[Node] = set()
+
+    # --- choosing
+
+    def node(self, choice: int, mode: int = 0) -> Node:
+        """Return a node for a number: seven times of eight one that is present and, if *mode* is given, of its type."""
+        index, dice = divmod(choice, 8)
+        everything = list(self.times)
+        present = self._present()
+        fitting = [node for node in everything if node in present and mode in (0, stat.S_IFMT(node.mode))]
+        candidates = everything if dice == 7 or not fitting else fitting
+        return candidates[index % len(candidates)]
+
+    def place(self, choice: int, name: bytes | None) -> tuple[Node, bytes]:
+        """Return a place for a number: *name* in some directory or, without one, where there is something."""
+        taken = list(self.model.paths)[1:]
+        if name is not None or not taken:
+            return self.node(choice, stat.S_IFDIR), name or b"a"
+        path = taken[choice % len(taken)]
+        return self.model.paths[path[:-1]], path[-1]
+
+    # --- changing
+
+    def step(self, plan: Callable[[], Change], expect: Callable[[], Errnos]) -> bool:
+        """Plan, compare with what the model allows, apply; return whether it was done."""
+        before, change, refused = picture(self.tree), None, 0
+        try:
+            change = plan()
+        except FsError as error:
+            refused = error.errno
+        assert picture(self.tree) == before, "planning has changed the tree"
+        self.model.begin()
+        allowed = expect()
+        if change is None:
+            assert refused in allowed
+            return False
+        assert not allowed
+        self._apply(change)
+        self._check_times()
+        return True
+
+    def _apply(self, change: Change) -> None:
+        next_cookies, before = self._next_cookies(), self._cookies()
+        self.tree.apply(change)
+        self.log += change.ops
+        self.records.keep(change.ops)
+        for ino, cookie in self._cookies() - before:
+            assert cookie >= next_cookies.get(ino, 0), "a cookie is given again"
+
+    def _next_cookies(self) -> dict[int, int]:
+        return {ino: inode.directory.next_cookie for ino, inode in self.tree.inodes.items() if inode.directory}
+
+    def _cookies(self) -> set[tuple[int, int]]:
+        return {
+            (ino, entry.cookie)
+            for ino, inode in self.tree.inodes.items()
+            if inode.directory
+            for entry in inode.directory.entries.values()
+        }
+
+    def look(self, node: Node) -> None:
+        """Let somebody see the attributes of *node*."""
+        if not self.model.is_gone(node):
+            self.tree.inode(node.ino).shown = True
+            self.seen_ms[node] = self._times(node).mtime_ns // MILLISECOND
+            self.unsteady.add(node)
+
+    def expect_times(self, node: Node, atime_ns: int, mtime_ns: int) -> None:
+        """Expect these times of *node* from now on."""
+        self.times[node] = Times(atime_ns, mtime_ns, self.times[node].ctime_ns)
+        self.seen_ms.pop(node, None)
+        self.unsteady.add(node)
+
+    def open_or_forget(self, node: Node) -> None:
+        """Let the kernel open *node*, or forget it if it has it open."""
+        if not self.model.is_gone(node):
+            self.hold(node, -1 if node.held else +1)
+
+    def hold(self, node: Node, difference: int) -> None:
+        """Change the kernel's lookup count of *node*."""
+        node.held += difference
+        self.tree.inode(node.ino).lookups += difference
+        self.tree.discard_if_unused(node.ino)
+
+    def remount(self, seed: int) -> None:
+        """Go on with a tree made from the records; nobody has anything open, or has seen anything."""
+        next_ino = self.tree.next_ino
+        self.log = self.records.ops(random.Random(seed))
+        self.tree = replayed(self.log)
+        self.tree.next_ino = next_ino
+        for node in self.times:
+            node.held = 0
+        self.seen_ms.clear()
+
+    # --- comparing
+
+    def _times(self, node: Node) -> Times:
+        attributes = self.tree.inode(node.ino).attributes
+        return Times(attributes.atime_ns, attributes.mtime_ns, attributes.ctime_ns)
+
+    def _present(self) -> set[Node]:
+        held = {node for node in self.times if node.held}
+        return self.model.nodes() | held
+
+    def _check_times(self) -> None:
+        """Assert that the times of the nodes that were touched have moved, and no others."""
+        for node in self._present():
+            found = self._times(node)
+            known = self.times.get(node)
+            if known is None:
+                assert found == Times(self.now, self.now, self.now)
+            elif node in self.model.modified:
+                self._check_modified(node, found)
+                assert found == (known.atime_ns, found.mtime_ns, found.mtime_ns)
+            else:
+                ctime_ns = self.now if node in self.model.changed else known.ctime_ns
+                assert found == (known.atime_ns, known.mtime_ns, ctime_ns)
+            self.times[node] = found
+
+    def _check_modified(self, node: Node, found: Times) -> None:
+        ahead = found.mtime_ns - self.now
+        assert 0 <= ahead <= (MAX_LEAD + MILLISECOND if node in self.unsteady else 0)
+        assert found.mtime_ns // MILLISECOND != self.seen_ms.get(node), "a millisecond is shown twice"
+
+    def check_model(self) -> None:
+        """Assert that the tree is sound and the model's: inodes, listings in order, attributes, content."""
+        check_sound(self.tree)
+        assert set(self.tree.inodes) == {node.ino for node in self._present()}
+        for node in self._present():
+            inode = self.tree.inode(node.ino)
+            found = inode.attributes
+            assert (found.mode, found.uid, found.gid) == (node.mode, node.uid, node.gid)
+            assert (found.nlink, found.size) == (self.model.nlink(node), node.size)
+            assert (found.target, dict(found.xattrs)) == (node.target, node.xattrs)
+            assert inode.lookups == node.held
+            if node.is_directory:
+                listing = [(name, entry.ino) for name, entry in self.tree.directory(node.ino).entries.items()]
+                assert listing == [(name, child.ino) for name, child in self.model.children(node).items()]
+            elif not node.target:
+                assert whole(self.tree, node.ino) == node.content
+
+    def check_rebuilt(self, seed: int) -> None:
+        """Assert that what its changes or its records make is sound and equal to the tree."""
+        for ops in (self.log, self.records.ops(random.Random(seed))):
+            rebuilt = replayed(ops)
+            check_sound(rebuilt)
+            assert stored_part(rebuilt) == stored_part(self.tree)
