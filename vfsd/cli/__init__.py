@@ -32,7 +32,7 @@ class _LazyGroup(click.Group):
 
 def _print_versions(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from vfsd.cli.version import versions  # noqa: PLC0415 (imports pyfuse3)
+        from vfsd.fuse.version import versions  # noqa: PLC0415 (imports pyfuse3)
 
         click.echo(versions())
         ctx.exit()
