@@ -8,7 +8,7 @@ import errno
 import mmap
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.support.syscalls import renameat2
@@ -141,6 +141,7 @@ class Beside:
 
     def __init__(self, tmpfs: bytes, mount: bytes) -> None:
         self._sides = (Side(tmpfs), Side(mount))
+        self._tmpfs = tmpfs
         self.opened = 0
         self.done: list[str] = []
 
@@ -153,6 +154,20 @@ class Beside:
             raise AssertionError(f"{before}\nbut the mount answered {_short(mount)}")
         if not isinstance(tmpfs, str):
             self.opened += {Side.open: 1, Side.dup: 1, Side.close: -1}.get(call, 0)
+
+    def paths(self) -> list[bytes]:
+        """Return the paths of what there is."""
+        return list(self._walk(directories_only=False)) or [b"nothing"]
+
+    def directories(self) -> list[bytes]:
+        """Return the paths of the directories, the first of them the place itself."""
+        return [b"", *self._walk(directories_only=True)]
+
+    def _walk(self, *, directories_only: bool) -> Iterator[bytes]:
+        for directory, below, others in os.walk(self._tmpfs):
+            below.sort()
+            for name in below if directories_only else sorted(below + others):
+                yield os.path.relpath(os.path.join(directory, name), self._tmpfs)
 
     def close(self) -> None:
         """Close all open files on both sides."""

@@ -9,11 +9,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from tests.mount.beside import Beside, Side
 from tests.support.mounted import Mounted, mounting
@@ -21,18 +22,18 @@ from tests.support.servers import RedisServer
 from tests.support.trees import differences, look_at
 from vfsd.tree.change import CHUNK_SIZE
 
+Place: TypeAlias = tuple[int, bytes | None]
+
 EXAMPLES = int(os.environ.get("VFSD_EXAMPLES", "30"))
 STEPS = 60
 
-NAMES = st.sampled_from([b"a", b"b", b"c", b"d e", b"\xff\xfe", b"new\nline", b"."])
-PATHS = st.one_of(
-    NAMES,
-    NAMES,
-    st.tuples(NAMES, NAMES).map(b"/".join),
-    st.tuples(NAMES, NAMES, NAMES).map(b"/".join),
-    st.sampled_from([b"n" * 255, b"n" * 256, b"a/", b""]),
-)
-TARGETS = st.one_of(PATHS, st.sampled_from([b"../a", b"t" * 4095, b"\xff/\xfe"]))
+GOOD_NAMES = st.sampled_from([b"a", b"b", b"c", b"d e", b"\xff\xfe", b"new\nline", b"e", b"f", b"g", b"n" * 255])
+NAMES = st.one_of(GOOD_NAMES, GOOD_NAMES, st.sampled_from([b"n" * 256, b".", b"a/", b""]))
+PLACES = st.tuples(st.integers(0, 31), st.one_of(st.none(), st.none(), NAMES))
+"""A path of something that is there by its number; or a name in a directory by its number."""
+FREE = st.tuples(st.integers(0, 31), NAMES)
+"""A place more often free than not."""
+TARGETS = st.one_of(NAMES, st.sampled_from([b"../a", b"../b/c", b"t" * 4095, b"\xff/\xfe"]))
 MODES = st.sampled_from([0o600, 0o644, 0o755, 0o2755, 0o1777, 0o6711])
 POSITIONS = st.sampled_from(
     [0, 1, 5, 4095, 4096, CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1, 3 * CHUNK_SIZE - 7, 150_000]
@@ -88,79 +89,96 @@ class Machine(RuleBasedStateMachine):
         self.number = len(self.arena.examples)
         self.both = self.arena.example()
 
+    def at(self, place: Place) -> bytes:
+        """Return the path that was drawn."""
+        number, name = place
+        there = self.both.directories() if name is not None else self.both.paths()
+        path = there[number % len(there)]
+        return path if name is None else os.path.join(path, name)
+
+    @initialize()
+    def begin(self) -> None:
+        """Have something to work on from the start."""
+        for path in (b"a", b"a/b", b"c"):
+            self.both.do(Side.mkdir, path, 0o755)
+        for path in (b"file", b"a/file", b"a/b/file"):
+            self.both.do(Side.open, path, os.O_CREAT | os.O_RDWR, 0o644)
+            self.both.do(Side.write, -1, b"content of " + path)
+        self.both.do(Side.symlink, b"../a", b"c/link")
+
     def teardown(self) -> None:
         self.both.close()
         self.arena.compare(self.number)
 
     # --- names
 
-    @rule(path=PATHS, mode=MODES)
-    def mkdir(self, path: bytes, mode: int) -> None:
-        self.both.do(Side.mkdir, path, mode)
+    @rule(path=FREE, mode=MODES)
+    def mkdir(self, path: Place, mode: int) -> None:
+        self.both.do(Side.mkdir, self.at(path), mode)
 
-    @rule(path=PATHS)
-    def rmdir(self, path: bytes) -> None:
-        self.both.do(Side.rmdir, path)
+    @rule(path=PLACES)
+    def rmdir(self, path: Place) -> None:
+        self.both.do(Side.rmdir, self.at(path))
 
-    @rule(path=PATHS)
-    def unlink(self, path: bytes) -> None:
-        self.both.do(Side.unlink, path)
+    @rule(path=PLACES)
+    def unlink(self, path: Place) -> None:
+        self.both.do(Side.unlink, self.at(path))
 
-    @rule(to=TARGETS, path=PATHS)
-    def symlink(self, to: bytes, path: bytes) -> None:
-        self.both.do(Side.symlink, to, path)
+    @rule(to=TARGETS, path=FREE)
+    def symlink(self, to: bytes, path: Place) -> None:
+        self.both.do(Side.symlink, to, self.at(path))
 
-    @rule(path=PATHS, new=PATHS, follow=st.booleans())
-    def link(self, path: bytes, new: bytes, follow: bool) -> None:
-        self.both.do(Side.link, path, new, follow)
+    @rule(path=PLACES, new=st.one_of(FREE, PLACES), follow=st.booleans())
+    def link(self, path: Place, new: Place, follow: bool) -> None:
+        self.both.do(Side.link, self.at(path), self.at(new), follow)
 
-    @rule(path=PATHS, new=PATHS, flags=RENAME_FLAGS)
-    def rename(self, path: bytes, new: bytes, flags: int) -> None:
-        self.both.do(Side.rename, path, new, flags)
+    @rule(path=PLACES, new=st.one_of(FREE, PLACES), flags=RENAME_FLAGS)
+    def rename(self, path: Place, new: Place, flags: int) -> None:
+        self.both.do(Side.rename, self.at(path), self.at(new), flags)
 
-    @rule(path=PATHS, mode=MODES)
-    def mkfifo(self, path: bytes, mode: int) -> None:
-        self.both.do(Side.mkfifo, path, mode)
+    @rule(path=FREE, mode=MODES)
+    def mkfifo(self, path: Place, mode: int) -> None:
+        self.both.do(Side.mkfifo, self.at(path), mode)
 
     # --- looking
 
-    @rule(path=PATHS, follow=st.booleans())
-    def stat(self, path: bytes, follow: bool) -> None:
-        self.both.do(Side.stat, path, follow)
+    @rule(path=PLACES, follow=st.booleans())
+    def stat(self, path: Place, follow: bool) -> None:
+        self.both.do(Side.stat, self.at(path), follow)
 
-    @rule(path=PATHS)
-    def listdir(self, path: bytes) -> None:
-        self.both.do(Side.listdir, path)
+    @rule(path=PLACES)
+    def listdir(self, path: Place) -> None:
+        self.both.do(Side.listdir, self.at(path))
 
-    @rule(path=PATHS)
-    def readlink(self, path: bytes) -> None:
-        self.both.do(Side.readlink, path)
+    @rule(path=PLACES)
+    def readlink(self, path: Place) -> None:
+        self.both.do(Side.readlink, self.at(path))
 
     # --- attributes
 
-    @rule(path=PATHS, mode=MODES)
-    def chmod(self, path: bytes, mode: int) -> None:
-        self.both.do(Side.chmod, path, mode)
+    @rule(path=PLACES, mode=MODES)
+    def chmod(self, path: Place, mode: int) -> None:
+        self.both.do(Side.chmod, self.at(path), mode)
 
-    @rule(path=PATHS, atime=TIMES, mtime=TIMES, follow=st.booleans())
-    def utime(self, path: bytes, atime: int, mtime: int, follow: bool) -> None:
-        self.both.do(Side.utime, path, atime, mtime, follow)
+    @rule(path=PLACES, atime=TIMES, mtime=TIMES, follow=st.booleans())
+    def utime(self, path: Place, atime: int, mtime: int, follow: bool) -> None:
+        self.both.do(Side.utime, self.at(path), atime, mtime, follow)
 
-    @rule(path=PATHS, size=POSITIONS)
-    def truncate(self, path: bytes, size: int) -> None:
-        self.both.do(Side.truncate, path, size)
+    @rule(path=PLACES, size=POSITIONS)
+    def truncate(self, path: Place, size: int) -> None:
+        self.both.do(Side.truncate, self.at(path), size)
 
     # --- open files
 
-    @rule(path=PATHS, access=ACCESS, flags=OPEN_FLAGS, mode=MODES)
-    def open(self, path: bytes, access: int, flags: set[int], mode: int) -> None:
-        self.both.do(Side.open, path, access | sum(flags), mode)
+    @rule(path=PLACES, access=ACCESS, flags=OPEN_FLAGS, mode=MODES)
+    def open(self, path: Place, access: int, flags: set[int], mode: int) -> None:
+        self.both.do(Side.open, self.at(path), access | sum(flags), mode)
 
-    @rule(path=PATHS, flags=st.sampled_from([0, os.O_APPEND]), data=DATA, mode=MODES)
-    def create_and_write(self, path: bytes, flags: int, data: bytes, mode: int) -> None:
+    @rule(path=FREE, flags=st.sampled_from([0, os.O_APPEND]), data=DATA, mode=MODES)
+    def create_and_write(self, path: Place, flags: int, data: bytes, mode: int) -> None:
         """Have something to work on, more often than chance would have it."""
         before = self.both.opened
-        self.both.do(Side.open, path, os.O_CREAT | os.O_RDWR | flags, mode)
+        self.both.do(Side.open, self.at(path), os.O_CREAT | os.O_RDWR | flags, mode)
         if self.both.opened > before:
             self.both.do(Side.write, self.both.opened - 1, data)
 
