@@ -6,17 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vfsd.errors import UsageError
+from vfsd.tree.change import Limits
 
 DEFAULT_STORE = "redis://127.0.0.1:6379/0"
 STORE_TIMEOUT = 5.0
 """Longest a commit may take, in seconds."""
 
+_SIZE = re.compile(r"(\d+)([KMGT]?)(?:I?B)?")
 _SCOPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True)
 class MountConfig:
-    """One mount. *options* are mount options as given to ``-o``; *owner* (uid, gid) is shown for every file."""
+    """One mount.
+
+    *options* are mount options as given to ``-o``; *owner* (uid, gid) is shown for every file; *limits* are those of
+    the scope to be changed, *max_memory* the daemon's own, in bytes.
+    """
 
     mountpoint: str
     scope: str
@@ -30,6 +36,8 @@ class MountConfig:
     allow_eviction: bool = False
     salvage: bool = False
     store_timeout: float = STORE_TIMEOUT
+    limits: Limits = Limits()
+    max_memory: int = 0
     log_file: str | None = None
     verbosity: int = 0
     debug: bool = False
@@ -47,6 +55,14 @@ def checked_scope(name: str) -> str:
             f"scope {name!r}: a name is up to 200 letters, digits and ._@:+- and begins with a letter or a digit"
         )
     return name
+
+
+def size(text: str) -> int:
+    """Return the bytes that *text* means: a number, with K, M, G or T for powers of 1024. Raises UsageError."""
+    match = _SIZE.fullmatch(text.strip().upper())
+    if match is None:
+        raise UsageError(f"{text!r} is no size: write a number of bytes, or one with K, M, G or T, as in 512M")
+    return int(match[1]) << (10 * "KMGT".index(match[2]) + 10 if match[2] else 0)
 
 
 def runtime_dir() -> Path:

@@ -18,12 +18,13 @@ import trio
 from vfsd import __version__, clock, registry
 from vfsd.config import MountConfig
 from vfsd.control import server as control
-from vfsd.errors import ScopeMissing, StoreError, UncleanEnd
+from vfsd.errors import ScopeMissing, StoreError, UncleanEnd, VfsdError
 from vfsd.fuse.session import FuseSession
 from vfsd.herald import Herald
 from vfsd.hydrate import hydrate
+from vfsd.memory import MemoryCap
 from vfsd.store import open_store
-from vfsd.store.base import LEASE_SECONDS, Claim, Store, StoreOptions, Terms
+from vfsd.store.base import Claim, Store, StoreOptions, Terms
 from vfsd.store.owner import this_process
 from vfsd.tasks import describe_tasks
 from vfsd.tree.tree import Tree
@@ -32,7 +33,9 @@ from vfsd.volume import Volume
 _log = logging.getLogger(__name__)
 
 _MEASURE_SECONDS = 30.0
-_RELEASE_SECONDS = float(LEASE_SECONDS) / 3
+_SAMPLE_SECONDS = 0.5
+_RELEASE_SECONDS = 0.8
+"""Longest to wait for the store when giving the scope up: after that its lease ends by itself."""
 
 
 class Daemon:
@@ -42,7 +45,8 @@ class Daemon:
         self._config = config
         self._herald = herald
         self._since_ns = clock.now()
-        self._forced = False
+        self._memory = MemoryCap(config.max_memory)
+        self._unfinished: list[str] = []
 
     async def run(self) -> None:
         """Live, from claim to release. Raises VfsdError for what keeps the mount from coming up or ending well."""
@@ -57,16 +61,17 @@ class Daemon:
                 nursery.start_soon(store.keep, claim)
             volume = await self._hydrated(store, claim, nursery)
             await self._serve(volume, nursery)
+            await self._drain(volume)
             nursery.cancel_scope.cancel()
-        if self._forced:
-            raise UncleanEnd("forced to end: what was in flight got no answer")
+        if self._unfinished:
+            raise UncleanEnd("; ".join(self._unfinished))
 
     async def _claim(self, store: Store, stack: AsyncExitStack) -> Claim | None:
         """Claim the scope, unless it is only to be read, and see that it will be released."""
         config = self._config
         if config.read_only:
             return None
-        terms = Terms(create=not config.must_exist, take_over=config.take_over)
+        terms = Terms(create=not config.must_exist, take_over=config.take_over, limits=config.limits)
         claim = await store.claim(config.scope, this_process(config.mountpoint), terms)
         stack.push_async_callback(self._release, store, claim)
         if claim.created:
@@ -75,23 +80,30 @@ class Daemon:
 
     async def _release(self, store: Store, claim: Claim) -> None:
         """Release *claim*; if the store is away, its lease ends by itself."""
-        with trio.move_on_after(_RELEASE_SECONDS, shield=True) as limit:
-            try:
+        try:
+            with trio.CancelScope(shield=True), trio.fail_after(_RELEASE_SECONDS):
                 await store.release(claim)
-            except StoreError as error:
-                _log.warning("could not release scope %s, its lease will end by itself: %s", claim.scope, error)
-        if limit.cancelled_caught:
-            _log.warning("could not release scope %s in time: its lease will end by itself", claim.scope)
+        except (StoreError, trio.TooSlowError) as error:
+            why = str(error) or "no answer in time"
+            self._unfinished.append(f"scope {claim.scope} could not be released, its lease will end by itself: {why}")
+
+    async def _drain(self, volume: Volume) -> None:
+        """Store what may still be to store: truncations of files that were opened with O_TRUNC."""
+        try:
+            await volume.changes.drain()
+        except VfsdError as error:
+            self._unfinished.append(f"a truncation could not be stored, the old content stays: {error}")
 
     async def _hydrated(self, store: Store, claim: Claim | None, nursery: trio.Nursery) -> Volume:
         scope = self._config.scope
         tree = await hydrate(store, scope, self._herald.progress, salvage=self._config.salvage)
-        volume = Volume(tree, store, claim, nursery)
+        volume = Volume(tree, store, claim, nursery, self._memory)
         if not tree.inodes:
             if claim is None:
                 raise ScopeMissing(f"scope {scope} in {store.label} is empty: mount it once for writing")
             await volume.found(os.geteuid(), os.getegid())
         await volume.measure_room()
+        self._memory.sample(tree)
         return volume
 
     async def _serve(self, volume: Volume, nursery: trio.Nursery) -> None:
@@ -102,6 +114,8 @@ class Daemon:
             async with trio.open_nursery() as beside:
                 beside.start_soon(self._heed_signals, session, nursery)
                 beside.start_soon(_keep_measuring, volume)
+                if self._config.max_memory:
+                    beside.start_soon(self._keep_sampling, volume.tree)
                 async with _control_socket(self._registration(volume.store), self._handlers(volume), beside):
                     beside.start_soon(self._announce, volume.tree)
                     await session.serve()
@@ -123,12 +137,18 @@ class Daemon:
                 if number == signal.SIGUSR1:
                     _log.info("tasks:\n%s", describe_tasks())
                 elif stopping:
-                    self._forced = True
+                    self._unfinished.append("forced to end: what was in flight got no answer")
                     everything.cancel_scope.cancel()
                 else:
                     stopping = True
                     _log.info("%s: finishing what is in flight", signal.Signals(number).name)
                     session.stop()
+
+    async def _keep_sampling(self, tree: Tree) -> None:
+        """Measure the daemon's memory often enough that its cap holds."""
+        while True:
+            self._memory.sample(tree)
+            await trio.sleep(_SAMPLE_SECONDS)
 
     def _registration(self, store: Store) -> registry.Registration:
         config = self._config
@@ -138,12 +158,13 @@ class Daemon:
 
     def _handlers(self, volume: Volume) -> dict[str, control.Handler]:
         async def info(_arguments: dict[str, Any]) -> dict[str, Any]:
+            error = volume.changes.last_error
             return {
                 "files": len(volume.tree.inodes),
                 "bytes": volume.tree.content_bytes,
                 "pending": volume.store.pending,
                 "read_only": self._config.read_only,
-                "last_error": volume.last_error and {"when_ns": volume.last_error[0], "what": volume.last_error[1]},
+                "last_error": error and {"when_ns": error[0], "what": error[1]},
             }
 
         return {"info": info}

@@ -9,10 +9,11 @@ import click
 
 from vfsd import mountpoint as places
 from vfsd import registry
-from vfsd.config import STORE_TIMEOUT, MountConfig, checked_scope, store_url
+from vfsd.config import STORE_TIMEOUT, MountConfig, checked_scope, size, store_url
 from vfsd.errors import MountpointError, UsageError
 from vfsd.launch import run_detached, run_foreground
 from vfsd.store.label import hidden
+from vfsd.tree.change import Limits
 
 _OURS = {"nonempty", "ro", "rw"}
 _BAR_AFTER_SECONDS = 0.5
@@ -33,6 +34,10 @@ _BAR_AFTER_SECONDS = 0.5
 @click.option("--allow-eviction", is_flag=True, help="Accept a Redis that may drop data when memory is short.")
 @click.option("--salvage", is_flag=True, help="Mount what is sound of a damaged scope, for reading.")
 @click.option("--store-timeout", default=STORE_TIMEOUT, show_default=True, help="Longest a change may take (s).")
+@click.option("--max-bytes", metavar="SIZE", help="Most content the scope may hold, as in 2G; 0: no limit. Kept.")
+@click.option("--max-files", metavar="N", type=int, help="Most files of all kinds; 0: no limit. Kept.")
+@click.option("--max-file-bytes", metavar="SIZE", help="Largest file; 0: no limit. Kept.")
+@click.option("--max-memory", metavar="SIZE", default="0", help="Most memory for the daemon; then ENOSPC.")
 @click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log, stderr with -f.")
 @click.option("-v", "--verbose", "verbosity", count=True, help="Log more.")
 @click.option("--debug", is_flag=True, help="Log every request.")
@@ -66,6 +71,8 @@ def _config(mountpoint: str, store: str, **given: Any) -> MountConfig:
         options=frozenset(names - _OURS),
         read_only=given.pop("read_only") or "ro" in names or given["salvage"],
         owner=_owner(given.pop("owner")),
+        limits=Limits(_size(given.pop("max_bytes")), given.pop("max_files"), _size(given.pop("max_file_bytes"))),
+        max_memory=size(given.pop("max_memory")),
         **given,
     )
 
@@ -76,6 +83,10 @@ def _absolute_store(url: str) -> str:
     if scheme == "sqlite" and path and not path.startswith("/"):
         return f"sqlite:{places.absolute(path)}"
     return scheme + colon + path
+
+
+def _size(text: str | None) -> int | None:
+    return None if text is None else size(text)
 
 
 def _owner(text: str | None) -> tuple[int, int] | None:

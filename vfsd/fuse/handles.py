@@ -3,12 +3,20 @@
 import errno
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from vfsd.errors import FsError
 from vfsd.tree.inode import FIRST_COOKIE, Directory
 
 T = TypeVar("T")
+
+
+class OpenFile(NamedTuple):
+    """An open file; *truncated* says that this open emptied it, and so must see that stored."""
+
+    ino: int
+    truncated: bool
+
 
 DOT, DOTDOT = 1, 2
 """Cookies of the two entries that every directory has."""

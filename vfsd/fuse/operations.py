@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import pyfuse3
 
 from vfsd.errors import FsError
-from vfsd.fuse.handles import Handles, Listing
+from vfsd.fuse.handles import Handles, Listing, OpenFile
 from vfsd.fuse.view import View
 from vfsd.tree.attributes import NewAttributes
 from vfsd.tree.draft import NAME_MAX
@@ -40,7 +40,7 @@ class Operations(pyfuse3.Operations):
         super().__init__()
         self._volume = volume
         self._view = view
-        self._files: Handles[int] = Handles()
+        self._files: Handles[OpenFile] = Handles()
         self._listings: Handles[Listing] = Handles()
 
     # --- inodes
@@ -142,7 +142,7 @@ class Operations(pyfuse3.Operations):
     ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
         """Make a regular file and open it."""
         inode = await self._create(Place(parent_inode, name), stat.S_IFREG | mode, ctx)
-        return self._opened(inode.ino), self._counted(inode)
+        return self._opened(OpenFile(inode.ino, truncated=False)), self._counted(inode)
 
     async def link(
         self,
@@ -179,30 +179,34 @@ class Operations(pyfuse3.Operations):
 
     async def open(self, inode: pyfuse3.InodeT, flags: pyfuse3.FlagT, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         """Open a file; O_TRUNC arrives here, since libfuse asks the kernel for atomic truncation."""
-        if flags & os.O_TRUNC:
-            await self._volume.setattr(inode, NewAttributes(size=0))
-        return self._opened(inode)
+        truncated = bool(flags & os.O_TRUNC)
+        if truncated:
+            await self._volume.changes.truncate_on_open(inode)
+        return self._opened(OpenFile(inode, truncated))
 
-    def _opened(self, ino: int) -> pyfuse3.FileInfo:
+    def _opened(self, file: OpenFile) -> pyfuse3.FileInfo:
         """Return the reply to an open: cached pages stay good, for nobody else writes."""
-        return pyfuse3.FileInfo(fh=pyfuse3.FileHandleT(self._files.add(ino)), keep_cache=True)
+        return pyfuse3.FileInfo(fh=pyfuse3.FileHandleT(self._files.add(file)), keep_cache=True)
 
     async def read(self, fh: pyfuse3.FileHandleT, off: int, size: int) -> bytes:
         """Read from memory."""
-        return self._volume.read(self._files.get(fh), off, size)
+        return self._volume.read(self._files.get(fh).ino, off, size)
 
     async def write(self, fh: pyfuse3.FileHandleT, off: int, buf: bytes) -> int:
         """Write; all of *buf* is stored when this returns."""
-        await self._volume.write(self._files.get(fh), off, buf)
+        await self._volume.write(self._files.get(fh).ino, off, buf)
         return len(buf)
 
     async def fsync(self, fh: pyfuse3.FileHandleT, datasync: bool) -> None:
         """Ask of the store what it can do beyond a commit."""
-        await self._volume.sync()
+        await self._volume.changes.sync(self._files.get(fh).ino)
 
     async def release(self, fh: pyfuse3.FileHandleT) -> None:
-        """Close a file."""
+        """Close a file; if opening emptied it and nothing was written, that is stored now."""
+        file = self._files.get(fh)
         self._files.close(fh)
+        if file.truncated and self._volume.changes.is_behind(file.ino):
+            self._volume.changes.catch_up_soon(file.ino)
 
     # --- directories
 
@@ -225,7 +229,7 @@ class Operations(pyfuse3.Operations):
 
     async def fsyncdir(self, fh: pyfuse3.FileHandleT, datasync: bool) -> None:
         """As :meth:`fsync`."""
-        await self._volume.sync()
+        await self._volume.changes.sync(self._listings.get(fh).ino)
 
     async def releasedir(self, fh: pyfuse3.FileHandleT) -> None:
         """Close a directory."""
@@ -241,8 +245,9 @@ class Operations(pyfuse3.Operations):
         answer.f_bsize = answer.f_frsize = _BLOCK
         answer.f_blocks = room.total // _BLOCK
         answer.f_bfree = answer.f_bavail = room.free // _BLOCK
-        answer.f_ffree = answer.f_favail = room.free // _BYTES_PER_FILE
-        answer.f_files = files + answer.f_ffree
+        most = self._volume.changes.limits.max_files
+        answer.f_ffree = answer.f_favail = max(0, most - files) if most else room.free // _BYTES_PER_FILE
+        answer.f_files = most or files + answer.f_ffree
         answer.f_namemax = NAME_MAX
         return answer
 

@@ -41,7 +41,7 @@ class FuseSession:
         kind = XattrOperations if self._config.xattr else Operations
         operations = kind(self._volume, View(self._config.owner))
         install(operations, Tracer() if self._config.debug else None)
-        self._volume.on_settled = self._invalidate
+        self._volume.changes.on_settled = self._invalidate
         with _stderr_of_libfuse() as said:
             try:
                 pyfuse3.init(operations, self._config.mountpoint, set(mount_options(self._config)))

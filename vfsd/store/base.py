@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, TypeAlias
 
 from vfsd.store.owner import Owner
-from vfsd.tree.change import Change, Op
+from vfsd.tree.change import Change, Limits, Op
 
 LEASE_SECONDS = 15
 """How long a claim counts as alive after its owner was last heard of. Tells the living from the dead, no more:
@@ -32,18 +32,27 @@ class StoreOptions(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """On what terms a scope is claimed: whether to *create* a missing one, and to *take_over* a living owner's."""
+    """On what terms a scope is claimed.
+
+    Whether to *create* a missing one, to *take_over* a living owner's, and which *limits* to change: those that are
+    None stay as the scope has them.
+    """
 
     create: bool = True
     take_over: bool = False
+    limits: Limits = Limits()
 
 
 class Claim(NamedTuple):
-    """The right to write one scope, until someone else claims it. *created* says that the scope is new."""
+    """The right to write one scope, until someone else claims it.
+
+    *created* says that the scope is new; *limits* are those in force, as the scope's header has them.
+    """
 
     scope: str
     owner: Owner
     created: bool
+    limits: Limits = Limits()
 
 
 class Damage(NamedTuple):
@@ -118,6 +127,10 @@ class Store(abc.ABC):
 
         Raises ScopeMissing, FormatTooNew, ScopeDamaged (a header that cannot be read), StoreUnreachable.
         """
+
+    @abc.abstractmethod
+    def refuse_if_hopeless(self, claim: Claim) -> None:
+        """Raise at once what a commit would raise before long, if that is known: the claim lost, the store away."""
 
     @abc.abstractmethod
     async def commit(self, claim: Claim, change: Change) -> None:

@@ -18,12 +18,16 @@ GROUP_BYTES = 4 << 20
 
 
 class Ticket:
-    """One change on its way. *error* is set by whoever flushes it; None means that it is stored."""
+    """One change on its way, to be answered by *deadline* (trio's clock).
 
-    __slots__ = ("change", "error", "size", "wake")
+    *error* is set by whoever flushes it; None means that it is stored.
+    """
 
-    def __init__(self, change: Change) -> None:
+    __slots__ = ("change", "deadline", "error", "size", "wake")
+
+    def __init__(self, change: Change, deadline: float) -> None:
         self.change = change
+        self.deadline = deadline
         self.size = sum(len(chunk) for op in change.ops if isinstance(op, PutChunks) for chunk in op.chunks.values())
         self.error: StoreError | None = None
         self.wake: trio.Event | None = None
@@ -34,17 +38,21 @@ Flush: TypeAlias = Callable[[Sequence[Ticket]], Awaitable[None]]
 
 
 class GroupCommit:
-    """Takes changes one by one and gives them to *flush* in groups, one group at a time."""
+    """Takes changes one by one and gives them to *flush* in groups, one group at a time.
 
-    def __init__(self, flush: Flush) -> None:
+    Each is to be answered within *timeout* seconds, its wait for a place in a group included.
+    """
+
+    def __init__(self, flush: Flush, timeout: float) -> None:
         self._flush = flush
+        self._timeout = timeout
         self._waiting: list[Ticket] = []
         self._leading = False
         self.pending = 0
 
     async def commit(self, change: Change) -> None:
         """Return when *change* is stored; raise its StoreError if it is not."""
-        ticket = Ticket(change)
+        ticket = Ticket(change, trio.current_time() + self._timeout)
         self.pending += 1
         try:
             if self._leading:

@@ -29,6 +29,7 @@ from vfsd.tree.change import (
     DropChunks,
     DropEntry,
     DropInode,
+    Limits,
     Op,
     PutChunks,
     PutEntry,
@@ -42,6 +43,7 @@ _MEMINFO = Path("/proc/meminfo")
 class _Scope:
     created_ns: int
     owner: Owner | None = None
+    limits: Limits = Limits()
     next_ino: int = ROOT + 1
     inodes: dict[int, bytes] = field(default_factory=dict)
     entries: dict[bytes, bytes] = field(default_factory=dict)
@@ -95,7 +97,8 @@ class MemoryStore(Store):
         if held.owner is not None and not terms.take_over and not held.owner.is_gone():
             raise ScopeBusy(f"scope {scope} is mounted: {held.owner.describe()}")
         held.owner = owner
-        return Claim(scope, owner, created)
+        held.limits = held.limits.changed_by(terms.limits)
+        return Claim(scope, owner, created, held.limits)
 
     async def keep(self, claim: Claim) -> None:
         """Nothing can go away."""
@@ -115,11 +118,16 @@ class MemoryStore(Store):
         ops += [PutChunks(ino, dict(chunks)) for ino, chunks in held.chunks.items()]
         yield Batch(tuple(ops), (), len(ops), len(ops), held.next_ino)
 
-    async def commit(self, claim: Claim, change: Change) -> None:
-        """See :meth:`Store.commit`."""
+    def refuse_if_hopeless(self, claim: Claim) -> None:
+        """See :meth:`Store.refuse_if_hopeless`."""
         held = self._scopes.get(claim.scope)
         if held is None or held.owner != claim.owner:
             raise Fenced(f"scope {claim.scope} has been claimed by another owner")
+
+    async def commit(self, claim: Claim, change: Change) -> None:
+        """See :meth:`Store.commit`."""
+        self.refuse_if_hopeless(claim)
+        held = self._scopes[claim.scope]
         for op in change.ops:
             held.store(op)
 

@@ -4,10 +4,11 @@ Every store uses these records, so that a scope can be copied from one to anothe
 docs/format.md; a change here that an older vfsd cannot read raises :data:`FORMAT`.
 """
 
+import json
 import struct
 
 from vfsd.errors import FormatTooNew, ScopeDamaged
-from vfsd.tree.change import Attributes, PutEntry
+from vfsd.tree.change import Attributes, Limits, PutEntry
 
 FORMAT = 1
 """Version of the stored format that this vfsd reads and writes."""
@@ -67,6 +68,19 @@ def unpack_entry(key: bytes, value: bytes) -> PutEntry:
     if not slash or not name:
         raise ValueError(f"{key!r} is not PARENT/NAME")
     return PutEntry(int(parent), name, int(ino), int(cookie))
+
+
+def pack_limits(limits: Limits) -> str:
+    """Return limits as the header holds them: JSON, those that are set."""
+    return json.dumps({name: value for name, value in limits._asdict().items() if value})
+
+
+def unpack_limits(text: str | bytes) -> Limits:
+    """Return what :func:`pack_limits` wrote. Raises ScopeDamaged for anything else."""
+    try:
+        return Limits(**json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise ScopeDamaged(f"the limits of a scope cannot be read ({error}): {text!r}") from None
 
 
 def check_format(scope: str, version: int, chunk_size: int, expected_chunk_size: int) -> None:

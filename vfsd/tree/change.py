@@ -102,3 +102,15 @@ class Change(NamedTuple):
 
     ops: tuple[Op, ...]
     grows: bool
+
+
+class Limits(NamedTuple):
+    """How much a scope may hold: bytes of content, files of all kinds, bytes in one file. None or 0 is no limit."""
+
+    max_bytes: int | None = None
+    max_files: int | None = None
+    max_file_bytes: int | None = None
+
+    def changed_by(self, other: "Limits") -> "Limits":
+        """Return these limits, but for those that *other* names."""
+        return Limits(*(mine if given is None else given for mine, given in zip(self, other, strict=True)))

@@ -73,17 +73,28 @@ class Line:
         Raises StoreUnreachable when that time is over; at once Fenced when the scope is lost, and StoreReadOnly or
         StoreRefused when the server answers but will not have us write.
         """
-        while self._lost is None:
-            if self._link is not None:
-                return self._link
-            if not isinstance(self._why_down, StoreUnreachable):
-                raise self._why_down.with_traceback(None)
+        while self._link is None:
+            self.refuse_if_hopeless()
             with trio.move_on_at(min(deadline, self._down_since + self._timeout)) as limit:
                 await self._changed.wait()
             if limit.cancelled_caught:
-                away = trio.current_time() - self._down_since
-                raise StoreUnreachable(f"the store {self.label} has been away for {away:.1f} s: {self._why_down}")
-        raise self._lost.with_traceback(None)
+                raise self._away()
+        return self._link
+
+    def refuse_if_hopeless(self) -> None:
+        """Raise at once what waiting for the link would come to, as far as that is known."""
+        if self._lost is not None:
+            raise self._lost.with_traceback(None)
+        if self._link is not None:
+            return
+        if not isinstance(self._why_down, StoreUnreachable):
+            raise self._why_down.with_traceback(None)
+        if trio.current_time() > self._down_since + self._timeout:
+            raise self._away()
+
+    def _away(self) -> StoreUnreachable:
+        away = trio.current_time() - self._down_since
+        return StoreUnreachable(f"the store {self.label} has been away for {away:.1f} s: {self._why_down}")
 
     async def settle(self, lost: LinkLost, seq: int, deadline: float) -> bool:
         """Return whether transaction *seq*, sent over a link that broke, was stored. Raises InDoubt at *deadline*."""

@@ -7,8 +7,6 @@ Redis lets through. It never answers a commit whose fate it does not know.
 
 from collections.abc import Sequence
 
-import trio
-
 from vfsd.errors import Fenced, StoreError, StoreFull, StoreReadOnly, StoreUnreachable
 from vfsd.store.base import Claim
 from vfsd.store.group import GroupCommit, Ticket
@@ -27,8 +25,7 @@ class Session:
     def __init__(self, server: Server, claim: Claim, timeout: float) -> None:
         self.line = Line(server, claim, timeout)
         self._scope = claim.scope
-        self._timeout = timeout
-        self._group = GroupCommit(self._flush)
+        self._group = GroupCommit(self._flush, timeout)
 
     @property
     def pending(self) -> int:
@@ -41,7 +38,7 @@ class Session:
 
     async def _flush(self, tickets: Sequence[Ticket]) -> None:
         try:
-            await self._store(tickets, trio.current_time() + self._timeout)
+            await self._store(tickets, min(ticket.deadline for ticket in tickets))
         except StoreError as error:
             for ticket in tickets:
                 ticket.error = error

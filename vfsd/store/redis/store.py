@@ -18,14 +18,14 @@ from vfsd.store.base import (
     Terms,
 )
 from vfsd.store.owner import Owner, from_json
-from vfsd.store.records import FORMAT
+from vfsd.store.records import FORMAT, pack_limits, unpack_limits
 from vfsd.store.redis import scripts
 from vfsd.store.redis.keys import SCOPES, Keys
 from vfsd.store.redis.link import Link
 from vfsd.store.redis.load import Loader
 from vfsd.store.redis.server import Server
 from vfsd.store.redis.session import Session
-from vfsd.tree.change import CHUNK_SIZE, Change
+from vfsd.tree.change import CHUNK_SIZE, Change, Limits
 
 T = TypeVar("T")
 
@@ -56,7 +56,8 @@ class RedisStore(Store):
         if not await _in_thread(lambda: self._is_new(scope)):
             await self._check_header(scope)
         created = await _in_thread(lambda: self._claim(scope, owner, terms))
-        claim = Claim(scope, owner, created)
+        limits = await _in_thread(lambda: self._set_limits(scope, terms.limits))
+        claim = Claim(scope, owner, created, limits)
         self._session = Session(self._server, claim, self._options.timeout)
         await self._session.line.bring_up()
         return claim
@@ -95,6 +96,15 @@ class RedisStore(Store):
         self._server.execute("SADD", SCOPES, scope)
         return bool(answer[2] == b"1")
 
+    def _set_limits(self, scope: str, given: Limits) -> Limits:
+        """Change the limits of a scope that has just been claimed, and return those in force."""
+        header = Keys(scope).scope
+        present = unpack_limits(self._server.execute("HGET", header, "limits") or "{}")
+        limits = present.changed_by(given)
+        if limits != present:
+            self._server.execute("HSET", header, "limits", pack_limits(limits))
+        return limits
+
     async def keep(self, claim: Claim) -> None:
         """See :meth:`Store.keep`."""
         await self._claimed().line.keep()
@@ -118,6 +128,10 @@ class RedisStore(Store):
 
     def _loader(self, link: Link, scope: str) -> Loader:
         return Loader(link, scope, self.label, self._options.timeout)
+
+    def refuse_if_hopeless(self, claim: Claim) -> None:
+        """See :meth:`Store.refuse_if_hopeless`."""
+        self._claimed().line.refuse_if_hopeless()
 
     async def commit(self, claim: Claim, change: Change) -> None:
         """See :meth:`Store.commit`."""

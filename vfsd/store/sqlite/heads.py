@@ -11,8 +11,8 @@ from vfsd.errors import ScopeBusy
 from vfsd.store import owner as owners
 from vfsd.store.base import LEASE_SECONDS, ScopeSummary
 from vfsd.store.owner import Owner
-from vfsd.store.records import FORMAT
-from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, PutInode
+from vfsd.store.records import FORMAT, pack_limits, unpack_limits
+from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, Limits, PutInode
 
 _LEASE_NS = LEASE_SECONDS * 1_000_000_000
 
@@ -29,6 +29,7 @@ class Head(NamedTuple):
     epoch: int
     owner: str
     lease_ns: int
+    limits: str
 
     def last_owner(self) -> Owner:
         """Return who has claimed the scope last, dead or alive. Raises ScopeDamaged."""
@@ -58,6 +59,14 @@ class Grant(NamedTuple):
     epoch: int
 
 
+def set_limits(connection: sqlite3.Connection, grant: Grant, given: Limits) -> Limits:
+    """Change the limits of a scope as *given*, and return those in force."""
+    (present,) = connection.execute("SELECT limits FROM scopes WHERE id = ?", (grant.scope,)).fetchone()
+    limits = unpack_limits(present).changed_by(given)
+    connection.execute("UPDATE scopes SET limits = ? WHERE id = ?", (pack_limits(limits), grant.scope))
+    return limits
+
+
 def find(connection: sqlite3.Connection, name: str) -> Head | None:
     """Return the head of the scope called *name*."""
     row = connection.execute("SELECT * FROM scopes WHERE name = ?", (name,)).fetchone()
@@ -67,8 +76,8 @@ def find(connection: sqlite3.Connection, name: str) -> Head | None:
 def create(connection: sqlite3.Connection, name: str, owner: Owner) -> Grant:
     """Add a scope, claimed by *owner*."""
     number = connection.execute(
-        "INSERT INTO scopes (name, format, chunk_size, created_ns, next_ino, epoch, owner, lease_ns)"
-        " VALUES (?, ?, ?, ?, ?, 1, ?, ?)",
+        "INSERT INTO scopes (name, format, chunk_size, created_ns, next_ino, epoch, owner, lease_ns, limits)"
+        " VALUES (?, ?, ?, ?, ?, 1, ?, ?, '{}')",
         (name, FORMAT, CHUNK_SIZE, clock.now(), ROOT + 1, owner.to_json(), clock.now() + _LEASE_NS),
     ).lastrowid
     assert number is not None, "an INSERT has a row"

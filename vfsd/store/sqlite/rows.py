@@ -26,7 +26,8 @@ SCHEMA = (
     """CREATE TABLE scopes (
         id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, format INTEGER NOT NULL,
         chunk_size INTEGER NOT NULL, created_ns INTEGER NOT NULL, next_ino INTEGER NOT NULL, epoch INTEGER NOT NULL,
-        owner TEXT NOT NULL, lease_ns INTEGER NOT NULL) STRICT""",
+        owner TEXT NOT NULL, lease_ns INTEGER NOT NULL,
+        limits TEXT NOT NULL) STRICT""",
     """CREATE TABLE inodes (
         scope INTEGER NOT NULL, ino INTEGER NOT NULL, record BLOB NOT NULL,
         PRIMARY KEY (scope, ino)) STRICT, WITHOUT ROWID""",

@@ -26,7 +26,7 @@ from vfsd.store.records import check_format
 from vfsd.store.sqlite import heads, rows
 from vfsd.store.sqlite.database import Database, reusable, transaction
 from vfsd.store.sqlite.heads import Grant
-from vfsd.tree.change import CHUNK_SIZE, Change
+from vfsd.tree.change import CHUNK_SIZE, Change, Limits
 
 _log = logging.getLogger(__name__)
 
@@ -69,24 +69,28 @@ class SqliteStore(Store):
         """See :meth:`Store.claim`."""
         if not self._database.exists() and not terms.create:
             raise self._missing(scope)
-        created, grant = await self._database.run(
+        created, grant, limits = await self._database.run(
             lambda connection: self._claim(connection, scope, owner, terms), create=terms.create
         )
-        claim = Claim(scope, owner, created)
+        claim = Claim(scope, owner, created, limits)
         self._held[claim] = _Held(grant, trio.Event())
         return claim
 
-    def _claim(self, connection: sqlite3.Connection, scope: str, owner: Owner, terms: Terms) -> tuple[bool, Grant]:
+    def _claim(
+        self, connection: sqlite3.Connection, scope: str, owner: Owner, terms: Terms
+    ) -> tuple[bool, Grant, Limits]:
         with transaction(connection):
             head = heads.find(connection, scope)
             if head is None:
                 if not terms.create:
                     raise self._missing(scope)
-                return True, heads.create(connection, scope, owner)
-            check_format(scope, head.format, head.chunk_size, CHUNK_SIZE)
-            if not terms.take_over:
-                head.refuse_held()
-            return False, heads.hand_over(connection, head, owner)
+                grant = heads.create(connection, scope, owner)
+            else:
+                check_format(scope, head.format, head.chunk_size, CHUNK_SIZE)
+                if not terms.take_over:
+                    head.refuse_held()
+                grant = heads.hand_over(connection, head, owner)
+            return head is None, grant, heads.set_limits(connection, grant, terms.limits)
 
     async def keep(self, claim: Claim) -> None:
         """See :meth:`Store.keep`."""
@@ -137,9 +141,7 @@ class SqliteStore(Store):
             self._pending -= 1
 
     def _commit(self, connection: sqlite3.Connection, claim: Claim, change: Change) -> None:
-        held = self._held.get(claim)
-        if held is None:
-            raise Fenced(f"scope {claim.scope} has been released")
+        held = self._writable(claim)
         if change.grows:
             self._database.check_room(connection)
         with transaction(connection):
@@ -151,6 +153,19 @@ class SqliteStore(Store):
                 rows.write(connection, held.grant.scope, op)
             heads.raise_next_ino(connection, held.grant, next_ino, change)
         self._count_rows(connection)
+
+    def refuse_if_hopeless(self, claim: Claim) -> None:
+        """See :meth:`Store.refuse_if_hopeless`."""
+        self._writable(claim)
+
+    def _writable(self, claim: Claim) -> _Held:
+        """Return what is held for *claim*. Raises Fenced once it is known to be lost."""
+        held = self._held.get(claim)
+        if held is None:
+            raise Fenced(f"scope {claim.scope} has been released")
+        if held.lost.is_set():
+            raise Fenced(f"scope {claim.scope} has been claimed by another owner")
+        return held
 
     def _fenced(self, connection: sqlite3.Connection, scope: str) -> Fenced:
         head = heads.find(connection, scope)

@@ -1,0 +1,188 @@
+"""The one way a mounted tree changes: plan → commit → apply, a turn at a time for each inode.
+
+A change is planned against memory (pure, may refuse), made durable by the store, and only then applied, so that no
+reader sees what could still be lost, and a failure leaves memory and store as they were. A change whose fate is
+unknown keeps its turn until the store has settled it.
+
+The one exception is the truncation by ``open(O_TRUNC)``: memory has it at once, the store with the next change of
+that file, or when it is closed. So a rewrite by open, write, close is one commit, and a crash in between leaves the
+old file.
+"""
+
+import errno
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import trio
+
+from vfsd import clock
+from vfsd.errors import FsError, InDoubt, StoreError, StoreReadOnly
+from vfsd.memory import MemoryCap
+from vfsd.store.base import Claim, Store
+from vfsd.tree.attributes import NewAttributes, plan_setattr
+from vfsd.tree.change import Change, DropChunks, Limits, PutInode
+from vfsd.tree.limits import check_limits
+from vfsd.tree.tree import Tree
+from vfsd.turns import Turns
+
+_log = logging.getLogger(__name__)
+
+Plan: TypeAlias = Callable[[int], Change]
+"""Plans a change for the time it is given (ns)."""
+
+Touched: TypeAlias = Callable[[], tuple[int, ...]]
+"""Names the inodes that a change would touch, as things stand."""
+
+OnSettled: TypeAlias = Callable[[Change], Awaitable[None]]
+"""Told of a change that turned out to be stored after its caller was told that it failed."""
+
+_PAUSE_SECONDS = 1.0
+
+
+class Changes:
+    """Makes the changes of *tree*, kept by *store* under *claim*; without a claim there are none (EROFS).
+
+    *memory* may refuse what would make the daemon too large. *nursery* carries on with what outlives a request.
+    ``on_settled`` hears of changes that were stored after all; ``last_error`` is when (ns) the store last failed, and
+    how.
+    """
+
+    def __init__(self, tree: Tree, store: Store, claim: Claim | None, nursery: trio.Nursery, memory: MemoryCap) -> None:
+        self.limits = Limits() if claim is None else claim.limits
+        self.on_settled: OnSettled = _nobody_to_tell
+        self.last_error: tuple[int, str] | None = None
+        self._tree = tree
+        self._store = store
+        self._claim = claim
+        self._nursery = nursery
+        self._memory = memory
+        self._turns = Turns()
+        self._behind: set[int] = set()
+
+    async def make(self, touched: Touched, plan: Plan) -> None:
+        """Take the turn on what is *touched*, *plan*, commit, apply. Raises FsError, StoreError."""
+        claim = self._writable_claim()
+        inos = await self._take_turn(touched)
+        try:
+            change = plan(clock.now())
+            check_limits(self._tree, change, self.limits)
+            self._memory.check(self._tree, change)
+            if change.ops and not self._is_forgotten(inos):
+                await self._commit(claim, change, inos)
+            self._apply(change, inos)
+        except InDoubt as doubt:
+            self._turns.leave_in_doubt(inos, doubt)
+            self._nursery.start_soon(self._settle, doubt, change, inos)
+            raise
+        except BaseException:
+            self._turns.give_back(inos)
+            raise
+        self._turns.give_back(inos)
+
+    async def sync(self, ino: int) -> None:
+        """Do what fsync of *ino* promises beyond what every change already has. Raises StoreError."""
+        if self._claim is not None:
+            await self.catch_up(ino)
+            await self._noting_errors(self._store.sync())
+
+    def _writable_claim(self) -> Claim:
+        if self._claim is None:
+            raise FsError(errno.EROFS)
+        self._store.refuse_if_hopeless(self._claim)
+        return self._claim
+
+    async def _take_turn(self, touched: Touched) -> tuple[int, ...]:
+        """Take the turn on what is *touched*; look again after a wait, for a name may mean another inode by then."""
+        while True:
+            inos = touched()
+            if not await self._turns.take(inos) or set(touched()) == set(inos):
+                return inos
+            self._turns.give_back(inos)
+
+    def _is_forgotten(self, inos: tuple[int, ...]) -> bool:
+        """Whether a change concerns just one inode, and that has lost its last name: it lives in memory only."""
+        only = self._tree.inodes.get(inos[0])
+        return len(inos) == 1 and only is not None and only.is_orphan
+
+    async def _commit(self, claim: Claim, change: Change, inos: tuple[int, ...]) -> None:
+        """Make *change* durable; files the store is behind with lose their old content in the same step."""
+        truncations = tuple(DropChunks(ino, None) for ino in self._behind.intersection(inos))
+        await self._noting_errors(self._store.commit(claim, Change((*truncations, *change.ops), change.grows)))
+
+    async def _noting_errors(self, asking: Awaitable[None]) -> None:
+        try:
+            await asking
+        except StoreError as error:
+            self.last_error = (clock.now(), str(error))
+            raise
+
+    def _apply(self, change: Change, inos: tuple[int, ...]) -> None:
+        """Take a stored change into memory: the store is no longer behind with what it touched."""
+        self._tree.apply(change)
+        if change.ops and self._behind:
+            self._behind.difference_update(inos)
+
+    async def _settle(self, doubt: InDoubt, change: Change, inos: tuple[int, ...]) -> None:
+        """Keep the turn on *inos* until it is known whether *change* was stored, and then let memory agree."""
+        try:
+            stored = await doubt.settled()
+            if stored:
+                self._apply(change, inos)
+        finally:
+            self._turns.give_back(inos)
+        if stored:
+            _log.warning("a change that was answered with an error turned out to be stored: now it is visible")
+            await self.on_settled(change)
+
+    # --- truncation on open
+
+    async def truncate_on_open(self, ino: int) -> None:
+        """Empty file *ino* in memory because it is opened with O_TRUNC. Errors: see :func:`plan_setattr`."""
+        self._writable_claim()
+        inos = await self._take_turn(lambda: (ino,))
+        try:
+            self._tree.apply(plan_setattr(self._tree, ino, NewAttributes(size=0), clock.now()))
+            if not self._is_forgotten(inos):
+                self._behind.add(ino)
+        finally:
+            self._turns.give_back(inos)
+
+    def is_behind(self, ino: int) -> bool:
+        """Whether the store still has what file *ino* held before it was opened with O_TRUNC."""
+        return ino in self._behind
+
+    async def catch_up(self, ino: int) -> None:
+        """Store the truncation of *ino*, if no change has taken it along. Raises StoreError."""
+        if ino in self._behind:
+            await self.make(lambda: (ino,), lambda _now_ns: self._as_it_is(ino))
+
+    def _as_it_is(self, ino: int) -> Change:
+        inode = self._tree.inodes.get(ino)
+        if inode is None or ino not in self._behind:
+            return Change((), grows=False)
+        return Change((PutInode(ino, inode.attributes),), grows=False)
+
+    def catch_up_soon(self, ino: int) -> None:
+        """See to it that the truncation of *ino* is stored as soon as the store will take it."""
+        self._nursery.start_soon(self._catch_up_somehow, ino)
+
+    async def _catch_up_somehow(self, ino: int) -> None:
+        while ino in self._behind:
+            try:
+                await self.catch_up(ino)
+            except StoreReadOnly as error:
+                _log.warning("the truncation of inode %d will not be stored: %s", ino, error)
+                return
+            except StoreError as error:
+                _log.info("the truncation of inode %d is not stored yet: %s", ino, error)
+                await trio.sleep(_PAUSE_SECONDS)
+
+    async def drain(self) -> None:
+        """Store every truncation that is still to be stored, before the end. Raises StoreError."""
+        for ino in tuple(self._behind):
+            await self.catch_up(ino)
+
+
+async def _nobody_to_tell(_change: Change) -> None:
+    """Stand in until a mount wants to hear of settled changes."""

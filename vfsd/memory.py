@@ -1,0 +1,44 @@
+"""A cap on the daemon's own memory: ENOSPC for what makes it grow, before the OOM killer ends the mount for all."""
+
+import errno
+import os
+from pathlib import Path
+
+from vfsd.errors import FsError
+from vfsd.tree.change import Change
+from vfsd.tree.limits import growth
+from vfsd.tree.tree import Tree
+
+_STATM = Path("/proc/self/statm")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PER_FILE = 2048
+"""Bytes that an inode and its entry take in memory, roughly and rather too many."""
+
+
+class MemoryCap:
+    """Refuses growth beyond *limit* bytes of resident memory; 0 is no limit.
+
+    Resident memory is sampled now and then; in between it is taken to grow as the tree does.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._resident = 0
+        self._held = 0
+
+    def sample(self, tree: Tree) -> None:
+        """Measure what this process has resident (:manpage:`proc_pid_statm(5)`)."""
+        if self._limit:
+            self._resident = int(_STATM.read_text().split()[1]) * _PAGE
+            self._held = _held(tree)
+
+    def check(self, tree: Tree, change: Change) -> None:
+        """Refuse *change* if memory would exceed the limit. Errors: ENOSPC."""
+        if self._limit and change.grows:
+            expected = self._resident + _held(tree) - self._held + growth(tree, change)
+            if expected > self._limit:
+                raise FsError(errno.ENOSPC)
+
+
+def _held(tree: Tree) -> int:
+    return tree.content_bytes + len(tree.inodes) * _PER_FILE

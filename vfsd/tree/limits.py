@@ -1,0 +1,51 @@
+"""Whether a change fits into what a scope may hold. Pure: asked after planning, before anything is sent.
+
+Only what grows is refused: deleting, truncating and renaming work in a scope that is full.
+"""
+
+import errno
+
+from vfsd.errors import FsError
+from vfsd.tree.change import Change, DropChunks, Limits, PutChunks, PutInode
+from vfsd.tree.tree import Tree
+
+
+def check_limits(tree: Tree, change: Change, limits: Limits) -> None:
+    """Refuse *change* if it would exceed *limits*. Errors: EFBIG (one file), ENOSPC (files, bytes in all)."""
+    if not change.grows:
+        return
+    if limits.max_file_bytes:
+        _check_file_sizes(tree, change, limits.max_file_bytes)
+    if limits.max_files:
+        new = sum(isinstance(op, PutInode) and op.ino not in tree.inodes for op in change.ops)
+        if new and len(tree.inodes) + new > limits.max_files:
+            raise FsError(errno.ENOSPC)
+    if limits.max_bytes:
+        more = growth(tree, change)
+        if more > 0 and tree.content_bytes + more > limits.max_bytes:
+            raise FsError(errno.ENOSPC)
+
+
+def _check_file_sizes(tree: Tree, change: Change, most: int) -> None:
+    for op in change.ops:
+        if isinstance(op, PutInode) and op.attributes.is_regular and op.attributes.size > most:
+            present = tree.inodes.get(op.ino)
+            if present is None or op.attributes.size > present.attributes.size:
+                raise FsError(errno.EFBIG)
+
+
+def growth(tree: Tree, change: Change) -> int:
+    """Return by how many bytes of content *change* makes *tree* larger; negative if it makes it smaller."""
+    total = 0
+    for op in change.ops:
+        match op:
+            case PutChunks():
+                chunks = tree.inodes[op.ino].chunks
+                total += sum(len(chunk) - len(chunks.get(number, b"")) for number, chunk in op.chunks.items())
+            case DropChunks():
+                chunks = tree.inodes[op.ino].chunks
+                numbers = tuple(chunks) if op.numbers is None else op.numbers
+                total -= sum(len(chunks.get(number, b"")) for number in numbers)
+            case _:
+                pass
+    return total
