@@ -1,7 +1,8 @@
 """What every trio task is doing, as text: for an operator with a daemon that seems to hang."""
 
+import gc
 import traceback
-from types import CoroutineType
+from types import FrameType
 from typing import Any
 
 import trio
@@ -21,12 +22,24 @@ def _described(task: trio.lowlevel.Task, depth: int) -> list[str]:
     return lines
 
 
-def _place(coroutine: Any) -> str:
-    """Return where the innermost Python frame of a suspended *coroutine* stands."""
-    frame = None
-    while isinstance(coroutine, CoroutineType) and coroutine.cr_frame is not None:
-        frame, coroutine = coroutine.cr_frame, coroutine.cr_await
-    if frame is None:
+def _place(awaited: Any) -> str:
+    """Return where the innermost frame outside trio stands: within trio every task waits at the same line."""
+    innermost: FrameType | None = None
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        if frame is not None and not frame.f_globals.get("__name__", "").startswith("trio."):
+            innermost = frame
+        awaited = _awaited_by(awaited)
+    if innermost is None:
         return "?"
-    place = traceback.extract_stack(frame, limit=1)[0]
+    place = traceback.extract_stack(innermost, limit=1)[0]
     return f"{place.filename}:{place.lineno} in {place.name}"
+
+
+def _awaited_by(awaiting: Any) -> Any:
+    """Return what a coroutine or generator waits for, or None."""
+    for name in ("cr_await", "gi_yieldfrom"):
+        if hasattr(awaiting, name):
+            return getattr(awaiting, name)
+    # Between Cython's coroutines and Python's stand wrappers that tell nothing; the collector knows what they hold.
+    return next((held for held in gc.get_referents(awaiting) if hasattr(held, "cr_await")), None)

@@ -90,6 +90,11 @@ class Mounted:
         """Send a signal that ends the daemon, and return its exit status."""
         assert self._daemon is not None, "not started"
         self._daemon.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for the daemon to end by itself, and return its exit status."""
+        assert self._daemon is not None, "not started"
         return self._daemon.wait(PATIENCE)
 
     def kill(self) -> None:

@@ -1,0 +1,195 @@
+"""How a mount ends: signals, umount in all its kinds, and what is left afterwards."""
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+from errno import ECONNABORTED, ENOTCONN
+from pathlib import Path
+
+import pytest
+
+from tests.mount.actors import acting
+from tests.mount.calls import opened
+from tests.mount.commands import failure, mounts_at, statuses, success
+from tests.support.mounted import Mounted, MountFactory, wait_until
+from tests.support.servers import RedisServer, redis_program
+
+
+def _ended_well(mounted: Mounted) -> None:
+    """See that the daemon ends, with 0, its mount gone, its scope free, and nothing left behind."""
+    assert mounted.wait() == 0, mounted.log.read_text()
+    assert mounts_at(mounted.path) == []
+    assert list((mounted.path.parent / "run").iterdir()) == []
+    assert re.search(rf"\n{mounted.scope} .* not mounted\n", "\n" + success(mounted.vfsd("scopes")))
+    mounted.start()
+    assert (mounted.path / "file").read_bytes() == b"content"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_mount_and_frees_the_scope(
+    mount: MountFactory, redis_server: RedisServer, number: signal.Signals
+) -> None:
+    mounted = mount(redis_server.url)
+    (mounted.path / "file").write_bytes(b"content")
+    with acting("hold_open", mounted.path / "file") as holder:  # a signal does not wait for users
+        assert holder.hear() == "open"
+        assert mounted.signal(number) == 0
+    _ended_well(mounted)
+
+
+@pytest.mark.parametrize("command", ["umount", "fusermount3 -u", "fusermount3 -u -z", "umount -l", "vfsd umount"])
+def test_whoever_unmounts_ends_the_daemon(mount: MountFactory, redis_server: RedisServer, command: str) -> None:
+    mounted = mount(redis_server.url)
+    (mounted.path / "file").write_bytes(b"content")
+    if command == "vfsd umount":
+        assert success(mounted.vfsd("umount", str(mounted.path))) == f"unmounted {mounted.path}\n"
+        assert mounted.has_ended()
+    else:
+        subprocess.run([*command.split(), mounted.path], check=True)
+    _ended_well(mounted)
+
+
+def test_a_lazy_unmount_serves_its_last_user_to_the_end(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    with opened(mounted.path / "file", os.O_RDWR | os.O_CREAT) as fd:
+        subprocess.run(["umount", "-l", mounted.path], check=True)
+        assert mounts_at(mounted.path) == []
+        os.write(fd, b"content")
+        assert os.pread(fd, 10, 0) == b"content"
+        assert not mounted.has_ended()
+    _ended_well(mounted)
+
+
+def test_what_is_in_flight_is_finished_first(mount: MountFactory) -> None:
+    with RedisServer(redis_program()) as server:
+        mounted = mount(server.url, "--store-timeout", "60")
+        server.freeze()
+        failures = _start_making(mounted.path / "directory")
+        wait_until(lambda: _info(mounted)["pending"], "a change on its way")
+        os.kill(mounted.pid, signal.SIGTERM)
+        wait_until(lambda: "finishing what is in flight" in mounted.log.read_text(), "the end to begin")
+        server.thaw()
+        assert failures.get(timeout=60) is None
+        assert mounted.wait() == 0
+        mounted.start()
+        assert (mounted.path / "directory").is_dir()
+        assert mounted.stop() == 0
+
+
+def test_a_second_signal_forces_the_end(mount: MountFactory) -> None:
+    with RedisServer(redis_program()) as server:
+        mounted = mount(server.url, "--store-timeout", "60")
+        mounted.expected += ["could not release scope", "forced to end"]
+        server.freeze()
+        failures = _start_making(mounted.path / "directory")
+        wait_until(lambda: _info(mounted)["pending"], "a change on its way")
+        os.kill(mounted.pid, signal.SIGTERM)
+        wait_until(lambda: "finishing what is in flight" in mounted.log.read_text(), "the end to begin")
+        assert mounted.signal(signal.SIGTERM) == 13
+        failure_ = failures.get(timeout=60)
+        assert failure_ is not None
+        assert failure_.errno in {ECONNABORTED, ENOTCONN}
+        assert mounts_at(mounted.path) == []
+        server.thaw()
+
+
+def _start_making(directory: Path) -> queue.Queue[OSError | None]:
+    """Make *directory* in a thread, and return a queue that will have what came of it."""
+    outcomes: queue.Queue[OSError | None] = queue.Queue()
+
+    def make() -> None:
+        try:
+            directory.mkdir()
+        except OSError as error:
+            outcomes.put(error)
+        else:
+            outcomes.put(None)
+
+    threading.Thread(target=make).start()
+    return outcomes
+
+
+def _info(mounted: Mounted) -> dict[str, int]:
+    (entry,) = statuses(mounted, mounted.path)
+    return entry
+
+
+def test_a_busy_mount_names_who_holds_it(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    (mounted.path / "file").write_bytes(b"content")
+    (mounted.path / "directory").mkdir()
+    for name, place in (("hold_open", "file"), ("sit_in", "directory"), ("map_and_write", "file")):
+        with acting(name, mounted.path / place, *(["c"] if name == "map_and_write" else [])) as holder:
+            holder.hear()
+            line = failure(mounted.vfsd("umount", str(mounted.path)), 11)
+            held = rf"{re.escape(str(mounted.path))} is busy: held by \S+ \({holder.pid}\); "
+            assert re.match(held, line)
+            assert line.endswith(f"vfsd umount --lazy {mounted.path}")
+            assert len(mounts_at(mounted.path)) == 1
+    success(mounted.vfsd("umount", str(mounted.path)))
+    _ended_well(mounted)
+
+
+def test_a_busy_mount_can_be_detached(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    (mounted.path / "file").write_bytes(b"content")
+    with acting("hold_open", mounted.path / "file") as holder:
+        assert holder.hear() == "open"
+        success(mounted.vfsd("umount", "--lazy", str(mounted.path)))
+        assert mounts_at(mounted.path) == []
+        assert not mounted.has_ended()
+        holder.go_on()
+    _ended_well(mounted)
+
+
+def test_unmounting_what_a_dead_daemon_left(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    mounted.kill()
+    assert len(mounts_at(mounted.path)) == 1
+    success(mounted.vfsd("umount", str(mounted.path)))
+    assert mounts_at(mounted.path) == []
+
+
+def test_unmounting_what_is_not_ours_is_refused(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    (mounted.path / "directory").mkdir()
+    for path, why in (
+        (mounted.path / "directory", "no vfsd mount there"),
+        (mounted.path.parent, "no vfsd mount there"),
+        (Path("/proc"), "no vfsd mount there, but proc"),
+    ):
+        assert failure(mounted.vfsd("umount", str(path)), 12) == f"{path}: {why}"
+
+
+def test_a_mount_that_was_renamed_over_while_mounted_is_found_again(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
+    """Its parent directory may be renamed: the mount goes along, and is unmounted at its new place."""
+    mounted = mount(redis_server.url, start=False)
+    old, new = mounted.path.parent / "old", mounted.path.parent / "new"
+    mounted.path = old / "mnt"
+    mounted.start()
+    old.rename(new)
+    mounted.path = new / "mnt"
+    success(mounted.vfsd("umount", str(new / "mnt")))
+    assert mounted.wait() == 0
+
+
+def test_usr1_dumps_tasks_and_threads(mount: MountFactory) -> None:
+    with RedisServer(redis_program()) as server:
+        mounted = mount(server.url, "--store-timeout", "60")
+        server.freeze()
+        outcome = _start_making(mounted.path / "directory")
+        wait_until(lambda: _info(mounted)["pending"], "a change on its way")
+        os.kill(mounted.pid, signal.SIGUSR1)
+        wait_until(lambda: "tasks:" in mounted.log.read_text(), "the tasks in the log")
+        wait_until(lambda: "(most recent call first)" in mounted.log.read_text(), "the threads in the log")
+        dumped = mounted.log.read_text()
+        assert re.search(r"Daemon\._heed_signals: \S+/daemon\.py:\d+ in _heed_signals\n", dumped)
+        assert re.search(r"pyfuse-\d+: \S+/vfsd/store/\S+\.py:\d+ in \w+\n", dumped)
+        server.thaw()
+        assert outcome.get(timeout=60) is None
+        assert mounted.stop() == 0
