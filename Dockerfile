@@ -1,7 +1,7 @@
 # vfsd in a container.
 #
 #   docker build -t vfsd .
-#   docker run --rm --device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor:unconfined \
+#   docker run --rm --device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor=unconfined \
 #       --mount type=bind,source=/mnt/vfsd,target=/mnt/vfsd,bind-propagation=rshared \
 #       --env VFSD_STORE=redis://redis.example:6379/0 \
 #       vfsd mount --foreground /mnt/vfsd/run-42 --scope run-42 --allow-other
