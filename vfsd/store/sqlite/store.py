@@ -15,7 +15,6 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 import trio
 
@@ -34,11 +33,19 @@ _CHECKPOINT_ROWS = 500
 """Rows changed after which the log is taken into the file: some megabytes of log."""
 
 
-class _Held(NamedTuple):
-    """A claim as this store keeps it: what was granted, and whether that has been lost."""
+class _Held:
+    """A claim as this store keeps it: what was granted, and whether that has been lost, and to whom."""
 
-    grant: Grant
-    lost: trio.Event
+    def __init__(self, grant: Grant) -> None:
+        self.grant = grant
+        self.lost = trio.Event()
+        self.reason: Fenced | None = None
+
+    def lose(self, reason: Fenced) -> Fenced:
+        """Give the claim up for good, and return *reason*."""
+        self.reason = reason
+        self.lost.set()
+        return reason
 
 
 class SqliteStore(Store):
@@ -73,7 +80,7 @@ class SqliteStore(Store):
             lambda connection: self._claim(connection, scope, owner, terms), create=terms.create
         )
         claim = Claim(scope, owner, created, limits)
-        self._held[claim] = _Held(grant, trio.Event())
+        self._held[claim] = _Held(grant)
         return claim
 
     def _claim(
@@ -108,10 +115,13 @@ class SqliteStore(Store):
     async def _renew(self, claim: Claim, held: _Held) -> None:
         """Put the end of the lease off. If that fails the lease may end, and another owner may claim: no harm."""
         try:
-            if not await self._database.run(lambda connection: heads.renew(connection, held.grant)):
-                held.lost.set()
+            await self._database.run(lambda connection: self._renew_or_lose(connection, claim, held))
         except StoreError as error:
             _log.warning("could not renew the lease of scope %s: %s", claim.scope, error)
+
+    def _renew_or_lose(self, connection: sqlite3.Connection, claim: Claim, held: _Held) -> None:
+        if not heads.renew(connection, held.grant):
+            held.lose(self._fenced(connection, claim.scope))
 
     async def _keep_log_short(self) -> None:
         """Take the log into the file whenever it has grown, beside the commits."""
@@ -147,8 +157,7 @@ class SqliteStore(Store):
         with transaction(connection):
             next_ino = heads.next_ino(connection, held.grant)
             if next_ino is None:
-                held.lost.set()
-                raise self._fenced(connection, claim.scope)
+                raise held.lose(self._fenced(connection, claim.scope))
             for op in change.ops:
                 rows.write(connection, held.grant.scope, op)
             heads.raise_next_ino(connection, held.grant, next_ino, change)
@@ -163,8 +172,8 @@ class SqliteStore(Store):
         held = self._held.get(claim)
         if held is None:
             raise Fenced(f"scope {claim.scope} has been released")
-        if held.lost.is_set():
-            raise Fenced(f"scope {claim.scope} has been claimed by another owner")
+        if held.reason is not None:
+            raise held.reason.with_traceback(None)
         return held
 
     def _fenced(self, connection: sqlite3.Connection, scope: str) -> Fenced:
