@@ -17,6 +17,7 @@ from vfsd.tree.change import Limits
 
 _OURS = {"nonempty", "ro", "rw"}
 _BAR_AFTER_SECONDS = 0.5
+_NO_ID = 2**32 - 1
 
 
 @click.command()
@@ -93,9 +94,14 @@ def _owner(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     uid, colon, gid = text.partition(":")
-    if not (colon and uid.isdigit() and gid.isdigit()):
+    if not (colon and _is_id(uid) and _is_id(gid)):
         raise UsageError(f"--owner {text}: expected UID:GID in numbers, as in 1000:1000")
     return int(uid), int(gid)
+
+
+def _is_id(text: str) -> bool:
+    """Whether *text* is a user's or a group's number: 32 bits, of which the largest means "leave it"."""
+    return text.isascii() and text.isdigit() and int(text) < _NO_ID
 
 
 def _is_mounted(config: MountConfig) -> bool:
