@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vfsd.errors import UsageError
+from vfsd.store.base import Fsync
 from vfsd.tree.change import Limits
 
 DEFAULT_STORE = "redis://127.0.0.1:6379/0"
@@ -36,6 +37,7 @@ class MountConfig:
     allow_eviction: bool = False
     salvage: bool = False
     store_timeout: float = STORE_TIMEOUT
+    fsync: Fsync = Fsync()
     limits: Limits = Limits()
     max_memory: int = 0
     log_file: str | None = None
@@ -63,6 +65,18 @@ def size(text: str) -> int:
     if match is None:
         raise UsageError(f"{text!r} is no size: write a number of bytes, or one with K, M, G or T, as in 512M")
     return int(match[1]) << (10 * "KMGT".index(match[2]) + 10 if match[2] else 0)
+
+
+def fsync(text: str) -> Fsync:
+    """Return what ``--fsync`` *text* means: ``none``, ``wait:N`` (replicas) or ``waitaof``. Raises UsageError."""
+    if text == "none":
+        return Fsync()
+    if text == "waitaof":
+        return Fsync(aof=True)
+    kind, _, count = text.partition(":")
+    if kind == "wait" and count.isdigit() and int(count):
+        return Fsync(replicas=int(count))
+    raise UsageError(f"--fsync {text}: expected none, wait:N with N replicas, or waitaof")
 
 
 def runtime_dir() -> Path:

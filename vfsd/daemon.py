@@ -51,7 +51,7 @@ class Daemon:
     async def run(self) -> None:
         """Live, from claim to release. Raises VfsdError for what keeps the mount from coming up or ending well."""
         async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
-            options = StoreOptions(self._config.store_timeout, self._config.allow_eviction)
+            options = StoreOptions(self._config.store_timeout, self._config.allow_eviction, self._config.fsync)
             store = open_store(self._config.store, options)
             stack.push_async_callback(store.aclose)
             for warning in await store.check():

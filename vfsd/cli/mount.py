@@ -9,7 +9,7 @@ import click
 
 from vfsd import mountpoint as places
 from vfsd import registry
-from vfsd.config import STORE_TIMEOUT, MountConfig, checked_scope, size, store_url
+from vfsd.config import STORE_TIMEOUT, MountConfig, checked_scope, fsync, size, store_url
 from vfsd.errors import MountpointError, UsageError
 from vfsd.launch import run_detached, run_foreground
 from vfsd.store.label import hidden
@@ -39,6 +39,7 @@ _NO_ID = 2**32 - 1
 @click.option("--max-files", metavar="N", type=int, help="Most files of all kinds; 0: no limit. Kept.")
 @click.option("--max-file-bytes", metavar="SIZE", help="Largest file; 0: no limit. Kept.")
 @click.option("--max-memory", metavar="SIZE", default="0", help="Most memory for the daemon; then ENOSPC.")
+@click.option("--fsync", "fsync_mode", metavar="MODE", default="none", help="fsync waits for: none, wait:N, waitaof.")
 @click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log, stderr with -f.")
 @click.option("-v", "--verbose", "verbosity", count=True, help="Log more.")
 @click.option("--debug", is_flag=True, help="Log every request.")
@@ -73,6 +74,7 @@ def _config(mountpoint: str, store: str, **given: Any) -> MountConfig:
         read_only=given.pop("read_only") or "ro" in names or given["salvage"],
         owner=_owner(given.pop("owner")),
         limits=Limits(_size(given.pop("max_bytes")), given.pop("max_files"), _size(given.pop("max_file_bytes"))),
+        fsync=fsync(given.pop("fsync_mode")),
         max_memory=size(given.pop("max_memory")),
         **given,
     )

@@ -20,15 +20,26 @@ LEASE_SECONDS = 15
 what makes writing safe is the epoch."""
 
 
+class Fsync(NamedTuple):
+    """What :manpage:`fsync(2)` waits for beyond the acknowledgement that every change already has.
+
+    *replicas* that must confirm, and whether the server's own disk must (*aof*). Neither: nothing more.
+    """
+
+    replicas: int = 0
+    aof: bool = False
+
+
 class StoreOptions(NamedTuple):
     """What the operator decides about any store.
 
     *timeout* is the longest a commit may take, in seconds. *allow_eviction* accepts a server that may drop data
-    under memory pressure.
+    under memory pressure. *fsync* is what fsync waits for, where a store offers a choice.
     """
 
     timeout: float = 5.0
     allow_eviction: bool = False
+    fsync: Fsync = Fsync()
 
 
 class Terms(NamedTuple):

@@ -223,8 +223,12 @@ class Line:
                 self.lose(self._reason(answer))
 
     def _renew(self) -> Reply:
-        keys = (self.keys.scope, self.keys.lease)
-        return self._server.script(scripts.RENEW, keys, self._claim.owner.token, LEASE_SECONDS * 1000)
+        return self._server.execute(*self.renewal())
+
+    def renewal(self) -> tuple[bytes | str | int, ...]:
+        """Return the command that renews the lease, for redis-py to send."""
+        token = self._claim.owner.token
+        return ("EVAL", scripts.RENEW, 2, self.keys.scope, self.keys.lease, token, LEASE_SECONDS * 1000)
 
     def close(self) -> None:
         """Close the link, without a word to :meth:`keep`."""

@@ -5,7 +5,7 @@ are off: it may execute a command twice, and a claim must not be.
 """
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import redis
@@ -13,10 +13,11 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from vfsd.errors import StoreError, StoreReadOnly, StoreRefused, StoreUnreachable, UsageError
-from vfsd.store.base import Capacity
+from vfsd.store.base import Capacity, Fsync
 from vfsd.store.label import hidden
 from vfsd.store.redis.replies import refusal
 
+_FIRST_WITH_WAITAOF = (7, 2)
 _OLDEST = 7
 """Major version that understands scripts with flags."""
 
@@ -63,7 +64,7 @@ class Server:
         except redis.RedisError as error:
             raise self._failure(error) from error
 
-    def pipeline(self, commands: Iterable[tuple[bytes | str, ...]]) -> list[Any]:
+    def pipeline(self, commands: Iterable[Sequence[bytes | str | int]]) -> list[Any]:
         """Return the replies to *commands*, sent together, outside a transaction."""
         pipe: Any = self._client.pipeline(transaction=False)
         for words in commands:
@@ -83,7 +84,7 @@ class Server:
 
     # --- preflight
 
-    def preflight(self, *, allow_eviction: bool) -> list[str]:
+    def preflight(self, fsync: Fsync, *, allow_eviction: bool) -> list[str]:
         """Refuse a server unfit for keeping files, and return what the operator should know, a line each."""
         try:
             info: dict[str, Any] = self._client.info("all")
@@ -94,6 +95,8 @@ class Server:
         except redis.RedisError as error:
             raise self._failure(error) from error
         self._check_version(str(info.get("redis_version", "0")))
+        if fsync.aof:
+            self._check_aof(info)
         if info.get("role") == "slave":
             raise StoreReadOnly(f"the store {self.label} is a replica of {info.get('master_host')}: name the master")
         return [*self._check_eviction(info, allow_eviction=allow_eviction), *self._check_persistence(info)]
@@ -101,6 +104,14 @@ class Server:
     def _check_version(self, version: str) -> None:
         if int(version.partition(".")[0]) < _OLDEST:
             raise StoreRefused(f"the store {self.label} is Redis {version}; vfsd needs {_OLDEST}.0 or later, or Valkey")
+
+    def _check_aof(self, info: dict[str, Any]) -> None:
+        """Refuse a server that could never confirm that its disk has something."""
+        if not info.get("aof_enabled"):
+            raise StoreRefused(f"the store {self.label} has no append-only file to wait for: set appendonly yes")
+        version = tuple(map(int, str(info.get("redis_version", "0.0")).split(".")[:2]))
+        if version < _FIRST_WITH_WAITAOF:
+            raise StoreRefused(f"--fsync waitaof needs Redis 7.2 or Valkey; {self.label} is {info['redis_version']}")
 
     def _check_eviction(self, info: dict[str, Any], *, allow_eviction: bool) -> list[str]:
         policy = info.get("maxmemory_policy", "noeviction")

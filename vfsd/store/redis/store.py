@@ -6,12 +6,13 @@ from typing import TypeVar
 import trio
 
 from vfsd import clock
-from vfsd.errors import ScopeBusy, ScopeMissing, StoreError
+from vfsd.errors import ScopeBusy, ScopeMissing, StoreError, StoreRefused
 from vfsd.store.base import (
     LEASE_SECONDS,
     Batch,
     Capacity,
     Claim,
+    Fsync,
     ScopeSummary,
     Store,
     StoreOptions,
@@ -30,6 +31,8 @@ from vfsd.tree.change import CHUNK_SIZE, Change, Limits
 T = TypeVar("T")
 
 _UNLINKED_AT_ONCE = 500
+_OF_TIMEOUT = 0.8
+"""Share of a commit's time-out that fsync waits for confirmations; the rest is for the answer to arrive."""
 
 
 class RedisStore(Store):
@@ -49,7 +52,7 @@ class RedisStore(Store):
     async def check(self) -> list[str]:
         """See :meth:`Store.check`."""
         eviction = self._options.allow_eviction
-        return await _in_thread(lambda: self._server.preflight(allow_eviction=eviction))
+        return await _in_thread(lambda: self._server.preflight(self._options.fsync, allow_eviction=eviction))
 
     async def claim(self, scope: str, owner: Owner, terms: Terms) -> Claim:
         """See :meth:`Store.claim`."""
@@ -138,7 +141,31 @@ class RedisStore(Store):
         await self._claimed().commit(change)
 
     async def sync(self) -> None:
-        """Do nothing more: a commit is acknowledged by Redis, and what its disk holds is for its own settings."""
+        """Wait for as many replicas, or for the server's own disk, as the operator asked for.
+
+        ``WAIT`` and ``WAITAOF`` speak of what their own connection wrote; so that connection first renews the lease,
+        and what is confirmed then includes every commit before it. Raises StoreRefused if too few confirm in time.
+        """
+        if self._options.fsync != Fsync():
+            await _in_thread(self._confirm)
+
+    def _confirm(self) -> None:
+        replicas, aof = self._options.fsync
+        patience = int(self._options.timeout * 1000 * _OF_TIMEOUT)
+        renew = self._claimed().line.renewal()
+        waiting: list[bytes | str | int] = ["WAIT", replicas, patience]
+        if aof:
+            waiting = ["WAITAOF", 1, replicas, patience]
+        renewed, confirmed = self._server.pipeline([renew, waiting])
+        if renewed[0] != b"renewed":
+            raise StoreRefused(f"fsync of a scope that is lost: {self.label}")
+        on_disk, copies = confirmed if aof else (0, confirmed)
+        if on_disk < aof or copies < replicas:
+            raise StoreRefused(
+                f"fsync: {copies} of {replicas} replicas"
+                + (f" and {on_disk} of 1 disks" if aof else "")
+                + f" of the store {self.label} confirmed within {patience} ms"
+            )
 
     async def capacity(self) -> Capacity:
         """See :meth:`Store.capacity`."""
