@@ -101,6 +101,15 @@ class Mounted:
         """End the daemon as a crash would (SIGKILL). The mount stays behind, dead."""
         self.signal(signal.SIGKILL)
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let the daemon do nothing for a while (SIGSTOP)."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
     def remount(self) -> None:
         """Unmount cleanly and mount again."""
         assert self.stop() == 0, self.log.read_text()

@@ -1,0 +1,180 @@
+"""Options of ``vfsd mount`` and what the kernel and other users see of them."""
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from errno import EACCES, EROFS
+from pathlib import Path
+
+import pytest
+
+from tests.mount.actors import acting
+from tests.mount.calls import NOBODY, opened, refused, unprivileged
+from tests.mount.commands import detached, failure, mount_options, mounts_at, success
+from tests.support.mounted import MountFactory, run_vfsd
+from tests.support.servers import RedisServer
+
+
+def test_the_mount_table_tells_whose_it_is(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    fstype, source, options = mount_options(mounted.path)
+    assert (fstype, source) == ("fuse.vfsd", f"vfsd:{mounted.scope}")
+    assert {"rw", "nosuid", "nodev", "default_permissions"} <= options
+    assert "allow_other" not in options
+
+
+@pytest.mark.parametrize(
+    ("given", "there", "gone"),
+    [
+        (["-o", "ro"], {"ro"}, {"rw"}),
+        (["-o", "noexec,noatime", "-o", "sync"], {"rw", "noexec", "noatime", "sync"}, set()),
+        (["-o", "suid,dev,allow_other"], {"allow_other"}, {"nosuid", "nodev"}),
+        (["-o", "rw,nodev"], {"rw", "nodev"}, set()),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, list) else "",
+)
+def test_options_reach_the_kernel(
+    mount: MountFactory, redis_server: RedisServer, given: list[str], there: set[str], gone: set[str]
+) -> None:
+    mounted = mount(redis_server.url)
+    if "ro" in there:  # reading needs something to read
+        assert mounted.stop() == 0
+        mounted = mount(redis_server.url, *given, scope=mounted.scope)
+    else:
+        mounted = mount(redis_server.url, *given)
+    _, _, options = mount_options(mounted.path)
+    assert there <= options
+    assert not gone & options
+
+
+def test_an_unknown_option_is_refused_in_words(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url, start=False)
+    mounted.path.mkdir()
+    mounted.expected.append("cannot mount at")
+    with detached(mounted) as daemon:
+        result = daemon.mount("-o", "nonsense")
+        assert result.returncode == 9
+        line = result.stderr.splitlines()[-1]
+        assert re.match(rf"vfsd: cannot mount at {mounted.path}: .*unknown option.*nonsense", line)
+        assert mounts_at(mounted.path) == []
+        success(daemon.mount())  # the scope was released
+
+
+def test_noexec_is_heeded(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url, "-o", "noexec")
+    script = mounted.path / "script"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    with refused(EACCES):
+        os.execv(script, ["script"])  # refused: else it would end the test run
+
+
+@pytest.mark.parametrize("how", [["--read-only"], ["-o", "ro"]], ids=["--read-only", "-o ro"])
+def test_a_read_only_mount_reads_and_claims_nothing(
+    mount: MountFactory, redis_server: RedisServer, how: list[str]
+) -> None:
+    writer = mount(redis_server.url)
+    (writer.path / "file").write_bytes(b"content")
+    (writer.path / "link").symlink_to("file")
+    reader = mount(redis_server.url, *how, scope=writer.scope)
+    assert (reader.path / "link").read_bytes() == b"content"
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: (reader.path / "file").write_bytes(b"x"),
+        (reader.path / "new").touch,
+        (reader.path / "new").mkdir,
+        (reader.path / "file").unlink,
+        lambda: (reader.path / "file").chmod(0),
+        lambda: os.utime(reader.path / "file", (0, 0)),
+        lambda: (reader.path / "file").rename(reader.path / "other"),
+        lambda: os.link(reader.path / "file", reader.path / "other"),
+        lambda: os.truncate(reader.path / "file", 0),
+    )
+    for call in calls:
+        with refused(EROFS):
+            call()
+    (writer.path / "file").write_bytes(b"the writer goes on")
+    assert (reader.path / "file").read_bytes() == b"content"
+    (entry,) = [line for line in success(writer.vfsd("scopes")).splitlines() if line.startswith(f"{writer.scope} ")]
+    assert f"pid {writer.pid}," in entry
+    reader.remount()
+    assert (reader.path / "file").read_bytes() == b"the writer goes on"
+
+
+def test_a_missing_scope_cannot_be_read(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url, start=False)
+    mounted.path.mkdir()
+    mounted.expected.append("there is no scope")
+    with detached(mounted) as daemon:
+        result = daemon.mount("--read-only")
+    assert result.returncode == 6
+    assert result.stderr.splitlines()[-1].startswith(f"vfsd: there is no scope {mounted.scope} in the store")
+
+
+def test_owner_shows_every_file_as_owned_so(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url, "--owner", "1234:5678")
+    (mounted.path / "file").touch()
+    (mounted.path / "link").symlink_to("file")
+    os.chown(mounted.path / "file", 1, 2)
+    for path in (mounted.path, mounted.path / "file", mounted.path / "link"):
+        assert (path.lstat().st_uid, path.lstat().st_gid) == (1234, 5678)
+    assert mounted.stop() == 0
+    plain = mount(redis_server.url, scope=mounted.scope)
+    assert ((plain.path / "file").stat().st_uid, (plain.path / "file").stat().st_gid) == (1, 2)
+
+
+@pytest.mark.parametrize("owner", ["me", "1000", "1000:", ":1000", "-1:0", "1:2:3", "4294967295:0", "²:0"])
+def test_a_bad_owner_is_refused(tmp_path: Path, owner: str) -> None:
+    result = run_vfsd("mount", str(tmp_path / "mnt"), "--scope=run", f"--owner={owner}", env=dict(os.environ))
+    assert failure(result, 2).startswith(f"--owner {owner}: expected UID:GID")
+
+
+def test_other_users_are_let_in_only_if_asked_for(mount: MountFactory, redis_server: RedisServer) -> None:
+    closed, open_ = mount(redis_server.url), mount(redis_server.url, "--allow-other")
+    for mounted in (closed, open_):
+        mounted.path.chmod(0o755)
+        (mounted.path / "file").touch()
+    for mounted, expected in ((closed, "PermissionError"), (open_, "file")):
+        with acting("look_as", mounted.path, NOBODY) as actor:
+            assert actor.hear() == expected
+            actor.go_on()
+    open_.path.chmod(0o700)
+    with opened(open_.path, os.O_RDONLY) as here, unprivileged(), refused(EACCES):
+        os.stat("file", dir_fd=here)
+
+
+def test_a_new_scope_belongs_to_whoever_mounted_it(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    info = mounted.path.stat()
+    assert (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
+    assert stat.S_IMODE(info.st_mode) == 0o755
+
+
+def test_debug_logs_every_request(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url, "--debug")
+    (mounted.path / "directory").mkdir()
+    file = mounted.path / "directory" / "file"
+    file.write_bytes(b"secret" * 100)
+    with opened(file, os.O_RDONLY) as fd:
+        os.pread(fd, 10, 0)
+    file.rename(mounted.path / "directory" / "renamed")
+    with refused(2):
+        os.rmdir(mounted.path / "missing")
+    assert mounted.stop() == 0
+    log = mounted.log.read_text()
+    for pattern in (
+        r"mkdir / directory 0?o?\d+ uid=0 pid=\d+ -> ino=2 mode=40755 size=0 nlink=2 \(\d+ us\)",
+        r"create /directory file .* -> fh=\d+ ino=3 mode=100644 size=0 nlink=1 \(\d+ us\)",
+        r"write /directory/file fh=\d+ 0 \[600 bytes\] -> 600 \(\d+ us\)",
+        r"rename /directory file #?\S* ?renamed .* -> ok \(\d+ us\)",
+        r"lookup / missing .* -> ino=0 ",
+    ):
+        assert re.search(pattern, log), pattern
+    assert "secret" not in log
+
+
+def test_without_debug_requests_are_not_logged(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url, "-v")
+    (mounted.path / "directory").mkdir()
+    assert mounted.stop() == 0
+    assert "mkdir" not in mounted.log.read_text()

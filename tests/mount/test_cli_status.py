@@ -1,0 +1,142 @@
+"""``vfsd status``, ``vfsd scopes`` and ``vfsd destroy``."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from tests.mount.commands import failure, statuses, success
+from tests.support.mounted import Mounted, MountFactory
+from tests.support.servers import RedisServer, redis_program
+
+
+def _table(mounted: Mounted) -> list[str]:
+    """Return the cells of the row that ``vfsd status`` has for *mounted*."""
+    header, *rows = success(mounted.vfsd("status")).splitlines()
+    titles = re.split(r"  +", header)
+    assert titles == ["SCOPE", "MOUNTPOINT", "STORE", "PID", "SINCE", "FILES", "BYTES", "PENDING", "LAST ERROR"]
+    (row,) = [row for row in rows if str(mounted.path) in row]
+    return re.split(r"  +", row)
+
+
+def test_status_tells_all_about_a_mount(mount: MountFactory, redis_server: RedisServer) -> None:
+    before_ns = time.time_ns()
+    mounted = mount(redis_server.url)
+    (mounted.path / "directory").mkdir()
+    (mounted.path / "file").write_bytes(b"x" * 3000)
+    (mounted.path / "hole").touch()
+    os.truncate(mounted.path / "hole", 1 << 30)
+    (entry,) = statuses(mounted, mounted.path)
+    assert before_ns < entry.pop("since_ns") < time.time_ns()
+    assert entry == {
+        "scope": mounted.scope,
+        "mountpoint": str(mounted.path),
+        "state": "mounted",
+        "store": redis_server.url,
+        "pid": mounted.pid,
+        "files": 4,
+        "bytes": 3000,
+        "pending": 0,
+        "read_only": False,
+        "last_error": None,
+    }
+    scope, path, store, pid, since, *rest = _table(mounted)
+    assert (scope, path, store, pid) == (mounted.scope, str(mounted.path), redis_server.url, str(mounted.pid))
+    assert re.fullmatch(r"\d+ (s|min)", since)
+    assert rest == ["4", "2.9 KiB", "0", "-"]
+
+
+def test_status_lists_several_and_forgets_what_has_gone(mount: MountFactory, redis_server: RedisServer) -> None:
+    first, second = mount(redis_server.url), mount(redis_server.url)
+    assert [entry["scope"] for entry in statuses(first, first.path, second.path)] == [first.scope, second.scope]
+    assert first.stop() == 0
+    assert [entry["scope"] for entry in statuses(second, first.path, second.path)] == [second.scope]
+
+
+def test_status_shows_the_dead_as_dead(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    mounted.kill()
+    (entry,) = statuses(mounted, mounted.path)
+    assert (entry["state"], entry["pid"]) == ("dead", mounted.pid)
+    assert _table(mounted)[-1] == f"dead: vfsd umount --lazy {mounted.path}"
+
+
+def test_status_shows_what_does_not_answer(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    with mounted.frozen():
+        (entry,) = statuses(mounted, mounted.path)
+    assert entry["state"] == "silent"
+
+
+def test_status_shows_the_last_error_of_the_store(mount: MountFactory) -> None:
+    with RedisServer(redis_program()) as server:
+        mounted = mount(server.url, "--store-timeout", "0.3")
+        mounted.expected += ["lost the store", "cannot reach the store", "could not release"]
+        server.kill()
+        with pytest.raises(OSError, match="Input/output error"):
+            (mounted.path / "directory").mkdir()
+        (entry,) = statuses(mounted, mounted.path)
+        assert "the store unix://" in entry["last_error"]["what"]
+        assert entry["last_error"]["when_ns"] < time.time_ns()
+        assert re.match(r"\d+ s ago: .*the store unix://", _table(mounted)[-1])
+        server.start()
+        assert mounted.stop() == 0
+
+
+def test_status_with_no_mounts() -> None:
+    """The machine may have mounts of others: in a mount namespace of its own there are none."""
+    script = 'while umount -l -t fuse.vfsd -a; mount -t fuse.vfsd | grep -q .; do :; done; exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-m", "vfsd", "status"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed == "no vfsd mounts on this host\n"
+
+
+def _scopes(mounted: Mounted) -> dict[str, dict[str, Any]]:
+    found = json.loads(success(mounted.vfsd("scopes", "--json")))
+    return {entry["scope"]: entry for entry in found}
+
+
+def test_scopes_lists_what_a_store_holds(mount: MountFactory, redis_server: RedisServer) -> None:
+    before_ns = time.time_ns()
+    mounted = mount(redis_server.url)
+    (mounted.path / "file").touch()
+    entry = _scopes(mounted)[mounted.scope]
+    assert before_ns < entry.pop("created_ns") < time.time_ns()
+    owner = {"host": os.uname().nodename, "pid": mounted.pid, "mountpoint": str(mounted.path)}
+    assert entry == {"scope": mounted.scope, "files": 2, "owner": owner}
+    lines = success(mounted.vfsd("scopes")).splitlines()
+    (line,) = [line for line in lines if line.startswith(f"{mounted.scope} ")]
+    assert re.search(rf"  2 files  made [\d-]+ [\d:]+Z  mounted: host \S+, pid {mounted.pid}, at {mounted.path}", line)
+    assert mounted.stop() == 0
+    assert _scopes(mounted)[mounted.scope]["owner"] is None
+    assert f"{mounted.scope}  2 files" in success(mounted.vfsd("scopes"))
+
+
+def test_destroy_is_refused_while_mounted_and_final_afterwards(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    (mounted.path / "file").write_bytes(b"content")
+    line = failure(mounted.vfsd("destroy", mounted.scope, "--yes"), 7)
+    assert f"pid {mounted.pid}, at {mounted.path}" in line
+    assert (mounted.path / "file").read_bytes() == b"content"
+    assert mounted.stop() == 0
+    assert success(mounted.vfsd("destroy", mounted.scope, "--yes")) == f"destroyed scope {mounted.scope}\n"
+    assert mounted.scope not in _scopes(mounted)
+    with redis_server.client() as client:
+        assert client.keys(f"*{mounted.scope}*") == []
+    assert failure(mounted.vfsd("destroy", mounted.scope, "--yes"), 6).startswith("there is no scope")
+    mounted.start()
+    assert os.listdir(mounted.path) == []
+
+
+def test_destroy_asks_first(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    assert mounted.stop() == 0
+    result = mounted.vfsd("destroy", mounted.scope)
+    assert result.returncode == 1
+    assert f"Delete all files of scope {mounted.scope} for good?" in result.stdout
+    assert mounted.scope in _scopes(mounted)
