@@ -33,6 +33,8 @@ PLACES = st.tuples(st.integers(0, 31), st.one_of(st.none(), st.none(), NAMES))
 """A path of something that is there by its number; or a name in a directory by its number."""
 FREE = st.tuples(st.integers(0, 31), NAMES)
 """A place more often free than not."""
+THERE = st.tuples(st.integers(0, 31), st.none())
+"""A place where something is."""
 TARGETS = st.one_of(NAMES, st.sampled_from([b"../a", b"../b/c", b"t" * 4095, b"\xff/\xfe"]))
 MODES = st.sampled_from([0o600, 0o644, 0o755, 0o2755, 0o1777, 0o6711])
 POSITIONS = st.sampled_from(
@@ -136,6 +138,18 @@ class Machine(RuleBasedStateMachine):
     def rename(self, path: Place, new: Place, flags: int) -> None:
         self.both.do(Side.rename, self.at(path), self.at(new), flags)
 
+    @rule(path=THERE, new=FREE)
+    def move(self, path: Place, new: Place) -> None:
+        self.both.do(Side.rename, self.at(path), self.at(new), 0)
+
+    @rule(path=THERE, other=THERE, flags=st.sampled_from([0, 2]))
+    def replace_or_exchange(self, path: Place, other: Place, flags: int) -> None:
+        self.both.do(Side.rename, self.at(path), self.at(other), flags)
+
+    @rule(path=THERE, new=FREE)
+    def link_again(self, path: Place, new: Place) -> None:
+        self.both.do(Side.link, self.at(path), self.at(new), False)
+
     @rule(path=FREE, mode=MODES)
     def mkfifo(self, path: Place, mode: int) -> None:
         self.both.do(Side.mkfifo, self.at(path), mode)
@@ -173,6 +187,10 @@ class Machine(RuleBasedStateMachine):
     @rule(path=PLACES, access=ACCESS, flags=OPEN_FLAGS, mode=MODES)
     def open(self, path: Place, access: int, flags: set[int], mode: int) -> None:
         self.both.do(Side.open, self.at(path), access | sum(flags), mode)
+
+    @rule(path=THERE, access=ACCESS)
+    def open_truncating(self, path: Place, access: int) -> None:
+        self.both.do(Side.open, self.at(path), access | os.O_TRUNC, 0)
 
     @rule(path=FREE, flags=st.sampled_from([0, os.O_APPEND]), data=DATA, mode=MODES)
     def create_and_write(self, path: Place, flags: int, data: bytes, mode: int) -> None:
