@@ -21,6 +21,9 @@ _FIRST_WITH_WAITAOF = (7, 2)
 _OLDEST = 7
 """Major version that understands scripts with flags."""
 
+_UNTOLD = 1 << 40
+"""Bytes of room to show where the server does not tell: programs that look before they write must not find none."""
+
 _WAYS_OUT = "start Redis there, or name another store with --store redis://HOST:PORT/DB or --store sqlite:PATH"
 
 
@@ -140,6 +143,8 @@ class Server:
         """Return ``maxmemory``, or the memory of the server's machine, and what is left of it."""
         try:
             info: dict[str, Any] = self._client.info("memory")
+        except redis.exceptions.NoPermissionError:
+            return Capacity(_UNTOLD, _UNTOLD)
         except redis.RedisError as error:
             raise self._failure(error) from error
         total = int(info.get("maxmemory") or info.get("total_system_memory") or 0)
