@@ -3,6 +3,7 @@
 MNT ?= mnt
 SCOPE ?= demo
 STORE ?= sqlite:$(CURDIR)/vfsd.db
+OPTIONS ?=
 PYTHON ?= python3
 ARGS ?=
 
@@ -19,16 +20,20 @@ mount: export AGAIN := $(strip $(AGAIN))
 
 BIN := .venv/bin
 
+# The tests mount, make devices and act as other users: as root, who must leave nothing of his in somebody's checkout.
+SUDO := $(if $(filter-out 0,$(shell id -u)),sudo env PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=/run/vfsd-hypothesis)
+PYTEST := $(SUDO) $(BIN)/python -m pytest $(if $(SUDO),-p no:cacheprovider)
+
 .DEFAULT_GOAL := help
 .PHONY: help mount umount test check clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
-	@echo "MNT= (a directory), SCOPE= (a name) and STORE= (a URL) say what to mount where; PYTHON= what to build .venv from."
+	@echo "MNT= (a directory), SCOPE= (a name), STORE= (a URL), OPTIONS= (of vfsd mount); PYTHON= to build .venv from"
 
 mount: ## mount a scope at ./mnt, kept in ./vfsd.db
 	@tools/setup run
-	@$(BIN)/vfsd mount "$$MNT" --scope "$$SCOPE"
+	@$(BIN)/vfsd mount "$$MNT" --scope "$$SCOPE" $(OPTIONS)
 	@printf '%s\n' \
 		"Try:" \
 		"  echo hello > '$$MNT/greeting'; cat '$$MNT/greeting'; ls -la '$$MNT'" \
@@ -42,7 +47,7 @@ umount: ## unmount it
 
 test: ## run all tests, on real mounts and a real Redis; ARGS= goes to pytest
 	@tools/setup dev
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 check: ## lint, format, types
 	@tools/setup dev

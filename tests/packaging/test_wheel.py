@@ -1,0 +1,54 @@
+"""``pip install .``: the wheel has the package and its licence, and puts ``vfsd`` on the PATH."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import vfsd
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a wheel, built from a copy of what it is built from."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "vfsd", source / "vfsd", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    (built,) = (source / "dist").iterdir()
+    return built
+
+
+def test_it_has_the_package_and_nothing_else(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    package = {name for name in names if name.startswith("vfsd/")}
+    assert {"vfsd/__init__.py", "vfsd/py.typed", "vfsd/cli/__init__.py"} <= package
+    beside = {name.split("/", 1)[1] for name in names - package}
+    assert beside == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+
+
+def test_installed_it_puts_vfsd_on_the_path(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = tmp_path / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python)]
+    command = [*pip, "install", "--no-index", "--no-deps", "--quiet", str(wheel)]
+    subprocess.run(command, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    # What vfsd depends on comes from the environment of the tests; vfsd itself is not found there, being editable.
+    environment = {"PATH": f"{python.parent}:/usr/bin:/bin", "PYTHONPATH": sysconfig.get_path("purelib")}
+    assert _printed(["vfsd", "--version"], environment, tmp_path).startswith(f"vfsd {vfsd.__version__}\n")
+    where = _printed([str(python), "-c", "import vfsd; print(vfsd.__file__)"], environment, tmp_path)
+    assert where.startswith(os.fspath(tmp_path))
+
+
+def _printed(command: list[str], environment: dict[str, str], cwd: Path) -> str:
+    return subprocess.run(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
