@@ -1,0 +1,110 @@
+"""Lessons of large suites run against a mount: what they leave behind, which is nothing at all.
+
+Each of them ends by removing all that it made. Whatever it did in between, memory and store then hold a root
+directory and no more; an inode that stays has a lookup count or a link count that went wrong on the way.
+"""
+
+import mmap
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.mount.calls import EXCHANGE, renameat2
+from tests.mount.commands import statuses
+from tests.support.mounted import Mounted, MountFactory, wait_until
+from tests.support.servers import RedisServer
+
+NAMES = [f"name-{number}" for number in range(12)]
+STEPS = 1500
+
+
+def _held(mounted: Mounted) -> tuple[int, int]:
+    """Return how many inodes, and how many bytes of content, the daemon holds in memory."""
+    (entry,) = statuses(mounted, mounted.path)
+    return entry["files"], entry["bytes"]
+
+
+def _keys(server: RedisServer, scope: str) -> dict[str, int]:
+    """Return the hashes that the store has for *scope*, but for its header, with their lengths."""
+    prefix = f"vfsd:{{{scope}}}:"
+    with server.client() as client:
+        found = [key.decode() for key in client.scan_iter(match=f"{prefix}*", count=1000)]
+        kept = {key.removeprefix(prefix): key for key in found}
+        return {name: client.hlen(key) for name, key in kept.items() if name not in {"scope", "lease"}}
+
+
+class Churn:
+    """Makes, links, moves, replaces, maps and removes files at random below *top*, some of them while open."""
+
+    def __init__(self, top: Path, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._open: list[int] = []
+        self._directories = [top / "one", top / "two"]
+        for directory in self._directories:
+            directory.mkdir()
+
+    def step(self) -> None:
+        """Do one thing; what is refused (no such name, one that is taken) is of no interest here."""
+        action = self._random.choice((self._write, self._open_one, self._link, self._move, self._exchange, self._map))
+        try:
+            action(self._place())
+        except (FileNotFoundError, FileExistsError):
+            self._remove(self._place())
+
+    def close(self) -> None:
+        """Close all that is open."""
+        while self._open:
+            os.close(self._open.pop())
+
+    def _place(self) -> Path:
+        return self._random.choice(self._directories) / self._random.choice(NAMES)
+
+    def _write(self, place: Path) -> None:
+        place.write_bytes(self._random.randbytes(self._random.randrange(50_000)))
+
+    def _open_one(self, place: Path) -> None:
+        self._open.append(os.open(place, os.O_RDWR | os.O_CREAT, 0o600))
+        os.pwrite(self._random.choice(self._open), b"x", self._random.randrange(50_000))
+        if len(self._open) > len(NAMES):
+            os.close(self._open.pop(0))
+
+    def _link(self, place: Path) -> None:
+        place.hardlink_to(self._place())
+
+    def _move(self, place: Path) -> None:
+        place.rename(self._place())
+
+    def _exchange(self, place: Path) -> None:
+        renameat2(place, self._place(), EXCHANGE)
+
+    def _map(self, place: Path) -> None:
+        with place.open("r+b") as file:
+            file.truncate(40_000)
+            with mmap.mmap(file.fileno(), 0) as mapping:
+                place.unlink()
+                mapping[30_000:30_005] = b"later"
+
+    def _remove(self, place: Path) -> None:
+        place.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("options", [(), ("--xattr",)], ids=["plain", "xattr"])
+def test_nothing_is_left_once_all_is_removed(
+    mount: MountFactory, redis_server: RedisServer, options: tuple[str, ...]
+) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    mounted = mount(redis_server.url, *options)
+    churn = Churn(mounted.path, seed)
+    for _ in range(STEPS):
+        churn.step()
+    for directory in mounted.path.iterdir():
+        for path in directory.iterdir():
+            path.unlink()
+        directory.rmdir()
+    churn.close()
+    wait_until(lambda: _held(mounted) == (1, 0), "the kernel to let go of all inodes but the root")
+    assert _keys(redis_server, mounted.scope) == {"inodes": 1}
+    assert mounted.path.stat().st_nlink == 2
