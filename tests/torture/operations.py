@@ -155,7 +155,7 @@ class Truncate(NamedTuple):
 
 
 class Rewrite(NamedTuple):
-    """Truncate by opening, and write: two changes, or one where the truncation is stored with the first write."""
+    """Truncate by opening, and write: the truncation is stored with the first write, so nothing in between is."""
 
     path: bytes
     seed: int
@@ -169,7 +169,6 @@ class Rewrite(NamedTuple):
     def steps(self, model: Model) -> Iterator[None]:
         node = model.touch(model.node(self.path))
         node.content = b""
-        yield
         yield from written(model, node, 0, made_of(self.seed, self.size))
 
 

@@ -1,0 +1,75 @@
+"""A reader never sees what could still be lost: while the store has not answered, memory is as it was."""
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support.mounted import Mounted, MountFactory, wait_until
+from tests.support.servers import RedisServer, redis_program
+from tests.support.trees import Found, look_at
+
+OLD, NEW = b"old text", b"new text, which is longer"
+
+
+def test_memory_waits_for_the_store_and_a_crash_meanwhile_leaves_each_change_whole_or_absent(
+    mount: MountFactory,
+) -> None:
+    with RedisServer(redis_program()) as server:
+        mounted = mount(server.url, "--store-timeout", "60")
+        before = _furnish(mounted.path)
+        known = _status(mounted)
+        server.freeze()
+        working = [threading.Thread(target=_until_the_daemon_goes, args=(call,)) for call in _calls(mounted.path)]
+        for thread in working:
+            thread.start()
+        wait_until(lambda: _status(mounted)["pending"] == len(working), "all changes to wait for the store")
+        waiting = _status(mounted)
+        mounted.kill()
+        for thread in working:
+            thread.join()
+        server.thaw()
+        mounted.start()
+        _check(before, look_at(os.fsencode(mounted.path)))
+        mounted.clean_up()
+    assert {key: waiting[key] for key in ("files", "bytes")} == {key: known[key] for key in ("files", "bytes")}
+
+
+def _furnish(root: Path) -> Found:
+    for name in ("created", "written", "removed", "moved"):
+        (root / name).mkdir()
+        (root / name / "file").write_bytes(OLD)
+    return look_at(os.fsencode(root))
+
+
+def _calls(root: Path) -> list[Callable[[], object]]:
+    """Return changes that have no inode in common, so that all wait at once."""
+    return [
+        lambda: os.mkdir(root / "created" / "new"),
+        lambda: (root / "written" / "file").open("r+b", buffering=0).write(NEW),
+        lambda: os.unlink(root / "removed" / "file"),
+        lambda: os.rename(root / "moved" / "file", root / "moved" / "other"),
+    ]
+
+
+def _until_the_daemon_goes(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except OSError:  # ENOTCONN or ECONNABORTED: what the change came to is seen after the next mount
+        return
+
+
+def _status(mounted: Mounted) -> dict[str, Any]:
+    mounts: list[dict[str, Any]] = json.loads(mounted.vfsd("status", "--json").stdout)
+    return next(status for status in mounts if status["mountpoint"] == os.fspath(mounted.path))
+
+
+def _check(before: Found, after: Found) -> None:
+    paths = after.facts.keys()
+    assert paths - before.facts.keys() <= {b"created/new", b"moved/other"}
+    assert before.facts.keys() - paths <= {b"removed/file", b"moved/file"}
+    assert (b"moved/file" in paths) != (b"moved/other" in paths)
+    assert after.facts[b"written/file"].content in (OLD, NEW)
+    assert after.facts[b"created/file"] == before.facts[b"created/file"]
