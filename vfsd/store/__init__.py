@@ -15,6 +15,7 @@ _BUILT_IN = {
     "redis": "vfsd.store.redis.store",
     "rediss": "vfsd.store.redis.store",
     "unix": "vfsd.store.redis.store",
+    "redis+sentinel": "vfsd.store.redis.store",
     "sqlite": "vfsd.store.sqlite.store",
     "memory": "vfsd.store.memory",
 }

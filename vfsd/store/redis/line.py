@@ -15,11 +15,13 @@ from vfsd.errors import Fenced, InDoubt, StoreError, StoreUnreachable
 from vfsd.store.base import LEASE_SECONDS, Claim
 from vfsd.store.owner import from_json
 from vfsd.store.redis import scripts
+from vfsd.store.redis.history import History
 from vfsd.store.redis.keys import Keys
 from vfsd.store.redis.link import Link, LinkLost, Reply, ReplyError, Request
 from vfsd.store.redis.replies import refusal
 from vfsd.store.redis.server import Server
-from vfsd.store.redis.transaction import watch
+from vfsd.store.redis.transaction import Verdict, decode, encode, next_ino, watch
+from vfsd.tree.change import Change
 
 _log = logging.getLogger(__name__)
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -29,9 +31,10 @@ _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 class Doubt(InDoubt):
     """A transaction with no answer: *stored* is known once *resolved* is set."""
 
-    def __init__(self, message: str, seq: int) -> None:
+    def __init__(self, message: str, seq: int, changes: Sequence[Change]) -> None:
         super().__init__(message)
         self.seq = seq
+        self.changes = changes
         self.stored = False
         self.resolved = trio.Event()
 
@@ -64,6 +67,7 @@ class Line:
         self._why_down: StoreError = StoreUnreachable("not connected yet")
         self._lost: Fenced | None = None
         self._doubt: Doubt | None = None
+        self._history = History()
 
     # --- what commits need
 
@@ -96,9 +100,18 @@ class Line:
         away = trio.current_time() - self._down_since
         return StoreUnreachable(f"the store {self.label} has been away for {away:.1f} s: {self._why_down}")
 
-    async def settle(self, lost: LinkLost, seq: int, deadline: float) -> bool:
-        """Return whether transaction *seq*, sent over a link that broke, was stored. Raises InDoubt at *deadline*."""
-        self._doubt = doubt = Doubt(f"lost the store {self.label} during a commit: {lost}", seq)
+    def stored(self, seq: int, changes: Sequence[Change]) -> None:
+        """Take note that transaction *seq* has stored *changes*."""
+        self.seq = seq
+        self.next_ino = max(self.next_ino, next_ino(changes))
+        self._history.remember(seq, changes)
+
+    async def settle(self, lost: LinkLost, seq: int, changes: Sequence[Change], deadline: float) -> bool:
+        """Return whether transaction *seq* of *changes*, sent over a link that broke, was stored.
+
+        Raises InDoubt at *deadline*.
+        """
+        self._doubt = doubt = Doubt(f"lost the store {self.label} during a commit: {lost}", seq, changes)
         _log.warning("%s", doubt)
         self.drop(doubt)
         with trio.move_on_at(deadline):
@@ -120,7 +133,7 @@ class Line:
         if self._lost is None:
             self._lost = reason
             _log.error("%s; this mount stays readable: unmount it, and mount again to go on", reason)
-            self._resolve_doubt()
+            self._resolve_doubt(self.seq)
             self.drop(reason)
         return self._lost
 
@@ -158,10 +171,34 @@ class Line:
         answer = await self._ask(link, request)
         if answer[0] != b"claimed":
             raise self.lose(self._reason(answer))
-        self.epoch, self.seq, self.next_ino = answer[1], int(answer[2]), int(answer[3])
-        self._resolve_doubt()
+        self.epoch, seq, self.next_ino = answer[1], int(answer[2]), max(self.next_ino, int(answer[3]))
         if await self._ask(link, watch(self.keys)) != self.epoch:
             raise StoreUnreachable(f"the store {self.label}: the scope's header changed while connecting")
+        self._resolve_doubt(seq)
+        if seq < self.seq:
+            await self._store_again(link, seq)
+        self.seq = max(self.seq, seq)
+
+    async def _store_again(self, link: Link, seq: int) -> None:
+        """Store the transactions after *seq* once more: the server acknowledged them, and has come back without."""
+        missing = self._history.after(seq)
+        if missing is None:
+            lost = self.seq - seq
+            raise self.lose(
+                Fenced(
+                    f"the store {self.label} has lost {lost} acknowledged commits of scope {self._claim.scope},"
+                    " more than are remembered here: copy what you need from this mount"
+                )
+            )
+        for number, changes in missing:
+            header = (b"seq", b"%d" % number, b"next", b"%d" % self.next_ino)
+            deadline = trio.current_time() + self._timeout
+            outcome = decode(await link.call(encode(self.keys, changes, header), deadline))
+            if outcome.verdict is Verdict.REFUSED:
+                raise refusal(self.label, outcome.why)
+            if outcome.verdict is not Verdict.STORED:
+                raise StoreUnreachable(f"the store {self.label}: the scope's header changed while connecting")
+        _log.warning("the store %s had lost %d acknowledged commits: stored again", self.label, len(missing))
 
     async def _ask(self, link: Link, request: Request) -> Reply:
         """Return the last reply to *request*; raise what an error reply means."""
@@ -170,11 +207,14 @@ class Line:
             raise refusal(self.label, str(reply))
         return reply
 
-    def _resolve_doubt(self) -> None:
-        if self._doubt is not None:
-            self._doubt.stored = self.seq >= self._doubt.seq
-            self._doubt.resolved.set()
-            self._doubt = None
+    def _resolve_doubt(self, seq: int) -> None:
+        """Settle what is in doubt, *seq* being the number of the last transaction that the server has."""
+        doubt, self._doubt = self._doubt, None
+        if doubt is not None:
+            doubt.stored = seq >= doubt.seq
+            if doubt.stored:
+                self.stored(doubt.seq, doubt.changes)
+            doubt.resolved.set()
 
     def _reason(self, answer: Sequence[Reply]) -> Fenced:
         """Return why a script answered that the scope is not ours."""

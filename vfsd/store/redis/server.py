@@ -1,7 +1,6 @@
 """Everything about a Redis server but the data path, by redis-py, blocking: call it from a worker thread.
 
-Finding the server (URL, credentials, TLS), preflight, changing hands of scopes, listings. redis-py's own retries
-are off: it may execute a command twice, and a claim must not be.
+Connections (credentials, TLS, Sentinels), preflight, changing hands of scopes, listings.
 """
 
 import socket
@@ -9,12 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from vfsd.errors import StoreError, StoreReadOnly, StoreRefused, StoreUnreachable, UsageError
 from vfsd.store.base import Capacity, Fsync
 from vfsd.store.label import hidden
+from vfsd.store.redis.pool import connection_pool
 from vfsd.store.redis.replies import refusal
 
 _FIRST_WITH_WAITAOF = (7, 2)
@@ -33,14 +31,7 @@ class Server:
     def __init__(self, url: str, timeout: float) -> None:
         self.label = hidden(url)
         try:
-            self._pool = redis.ConnectionPool.from_url(
-                url,
-                protocol=2,
-                retry=Retry(NoBackoff(), 0),
-                socket_timeout=timeout,
-                socket_connect_timeout=timeout,
-                client_name="vfsd",
-            )
+            self._pool = connection_pool(url, timeout)
         except (ValueError, TypeError) as error:
             raise UsageError(f"store {self.label}: {error}") from None
         self._client: Any = redis.Redis(connection_pool=self._pool)  # typed loosely: its replies depend on the command

@@ -53,7 +53,7 @@ class Session:
             try:
                 replies = await link.call(request, deadline, alone=self._group.pending == 1)
             except LinkLost as lost:
-                if await self.line.settle(lost, seq, deadline):
+                if await self.line.settle(lost, seq, changes, deadline):
                     return
                 continue
             outcome = decode(replies)
@@ -75,8 +75,7 @@ class Session:
             raise self.line.lose(Fenced(f"scope {self._scope}: foreign data under its keys ({outcome.why})"))
         stored = outcome.verdict is Verdict.STORED
         if stored:
-            self.line.seq = seq
-            self.line.next_ino = max(self.line.next_ino, next_ino(changes))
+            self.line.stored(seq, changes)
         self._check_epoch(outcome.epoch)
         return stored
 
@@ -111,14 +110,14 @@ class Session:
         try:
             replies = await link.call(self._shrinking(ticket.change, seq), deadline)
         except LinkLost as lost:
-            if not await self.line.settle(lost, seq, deadline):
+            if not await self.line.settle(lost, seq, [ticket.change], deadline):
                 await self._store([ticket], deadline)
             return
         answer = replies[0]
         if isinstance(answer, ReplyError):
             raise refusal(self.line.label, str(answer))
         if answer[0] == b"stored":
-            self.line.seq = seq
+            self.line.stored(seq, [ticket.change])
             self._check_epoch(replies[-1])
         else:
             self._check_epoch(answer[1])

@@ -1,0 +1,53 @@
+"""From a store URL to redis-py's connections: one server, or the master that Sentinels name.
+
+``redis+sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…]/SERVICE[/DB]`` asks the Sentinels anew at each connection, so
+that a mount follows a failover. ``?sentinel_username=…&sentinel_password=…`` are for the Sentinels themselves.
+"""
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelConnectionPool
+
+SENTINEL = "redis+sentinel"
+_SENTINEL_PORT = 26379
+
+
+def connection_pool(url: str, timeout: float) -> redis.ConnectionPool:
+    """Return the pool for *url*; each connect and each answer may take *timeout* seconds. Raises ValueError.
+
+    redis-py's own retries are off: it may execute a command twice, and a claim must not be.
+    """
+    options: dict[str, Any] = {
+        "protocol": 2,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": timeout,
+        "socket_connect_timeout": timeout,
+        "client_name": "vfsd",
+    }
+    if urlsplit(url).scheme == SENTINEL:
+        return _sentinel_pool(url, options)
+    return redis.ConnectionPool.from_url(url, **options)
+
+
+def _sentinel_pool(url: str, options: dict[str, Any]) -> redis.ConnectionPool:
+    parts = urlsplit(url)
+    credentials, _, places = parts.netloc.rpartition("@")
+    service, _, database = parts.path.strip("/").partition("/")
+    if not (places and service):
+        raise ValueError("expected redis+sentinel://HOST:PORT[,HOST:PORT]/SERVICE[/DB]")
+    user, _, password = credentials.partition(":")
+    query = dict(parse_qsl(parts.query))
+    ours = {"username": unquote(user) or None, "password": unquote(password) or None, "db": int(database or 0)}
+    theirs = {"username": query.get("sentinel_username"), "password": query.get("sentinel_password")}
+    sentinel = Sentinel(_places(places), sentinel_kwargs={**options, **theirs})  # type: ignore[no-untyped-call]  # untyped
+    return SentinelConnectionPool(service, sentinel, **options, **ours)  # type: ignore[no-untyped-call]  # untyped
+
+
+def _places(text: str) -> list[tuple[str, int]]:
+    """Return host and port of each Sentinel in a comma-separated list."""
+    pairs = (place.rpartition(":") if ":" in place else (place, ":", str(_SENTINEL_PORT)) for place in text.split(","))
+    return [(host, int(port)) for host, _, port in pairs]
