@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer, redis_program
+from tests.support.syscalls import closing_fd
 from tests.support.trees import Found, look_at
 
 OLD, NEW = b"old text", b"new text, which is longer"
@@ -48,10 +49,15 @@ def _calls(root: Path) -> list[Callable[[], object]]:
     """Return changes that have no inode in common, so that all wait at once."""
     return [
         lambda: os.mkdir(root / "created" / "new"),
-        lambda: (root / "written" / "file").open("r+b", buffering=0).write(NEW),
+        lambda: _write(root / "written" / "file"),
         lambda: os.unlink(root / "removed" / "file"),
         lambda: os.rename(root / "moved" / "file", root / "moved" / "other"),
     ]
+
+
+def _write(path: Path) -> None:
+    with closing_fd(os.open(path, os.O_WRONLY)) as fd:
+        os.write(fd, NEW)
 
 
 def _until_the_daemon_goes(call: Callable[[], object]) -> None:
