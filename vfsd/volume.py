@@ -36,8 +36,16 @@ class Volume:
     # --- reading: never awaits
 
     def lookup(self, place: Place) -> Inode | None:
-        """Return what is at *place*, or None. Errors: ENAMETOOLONG, ENOTDIR, ESTALE."""
+        """Return what is at *place*, or None. Errors: ENAMETOOLONG, ENOTDIR, ESTALE.
+
+        ``.`` is the inode itself, of whatever kind, and ``..`` a directory's parent: so the kernel finds by number
+        what a file handle means (:manpage:`open_by_handle_at(2)`, NFS), long after it has forgotten the name.
+        """
         check_name(place.name)
+        if place.name == b".":
+            return self.tree.inode(place.parent)
+        if place.name == b"..":
+            return self.tree.inode(self.tree.directory(place.parent).parent)
         return self.tree.child(*place)
 
     def read(self, ino: int, offset: int, length: int) -> bytes:

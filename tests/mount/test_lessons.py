@@ -1,9 +1,10 @@
-"""Lessons of large suites run against a mount: what they leave behind, which is nothing at all.
+"""Lessons of large suites run against a mount: what they leave behind, and what only they ask for.
 
 Each of them ends by removing all that it made. Whatever it did in between, memory and store then hold a root
 directory and no more; an inode that stays has a lookup count or a link count that went wrong on the way.
 """
 
+import errno
 import mmap
 import os
 import random
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.calls import EXCHANGE, renameat2
+from tests.mount.calls import EXCHANGE, refused, renameat2
 from tests.mount.commands import statuses
+from tests.mount.filehandles import file_handle, open_by_handle
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer
+from tests.support.syscalls import closing_fd
 
 NAMES = [f"name-{number}" for number in range(12)]
 STEPS = 1500
@@ -108,3 +111,26 @@ def test_nothing_is_left_once_all_is_removed(
     wait_until(lambda: _held(mounted) == (1, 0), "the kernel to let go of all inodes but the root")
     assert _keys(redis_server, mounted.scope) == {"inodes": 1}
     assert mounted.path.stat().st_nlink == 2
+
+
+def test_a_file_handle_leads_to_its_file_for_as_long_as_that_exists(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
+    mounted = mount(redis_server.url, "--debug")
+    directory = mounted.path / "directory"
+    directory.mkdir()
+    (directory / "kept").write_bytes(b"content")
+    (directory / "gone").write_bytes(b"content")
+    kept, gone, inside = (file_handle(path) for path in (directory / "kept", directory / "gone", directory))
+    (directory / "kept").rename(mounted.path / "moved")
+    (directory / "gone").unlink()
+    mounted.remount()  # so that the kernel knows no inode but the root
+
+    with closing_fd(os.open(mounted.path, os.O_RDONLY)) as root:
+        with closing_fd(open_by_handle(root, kept)) as fd:
+            assert os.read(fd, 100) == b"content"
+        with closing_fd(open_by_handle(root, inside)) as fd:
+            assert os.listdir(fd) == []
+            assert os.stat("..", dir_fd=fd).st_ino == mounted.path.stat().st_ino
+        with refused(errno.ESTALE):
+            open_by_handle(root, gone)

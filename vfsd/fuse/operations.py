@@ -32,7 +32,7 @@ _BYTES_PER_FILE = 1024
 class Operations(pyfuse3.Operations):
     """Answers the kernel's requests for one mounted *volume*, showing inodes through *view*."""
 
-    supports_dot_lookup = False
+    supports_dot_lookup = True
     enable_writeback_cache = False
     enable_acl = False
 

@@ -68,7 +68,7 @@ class Tracer:
             self._handles[reply] = arguments[0]
         elif name == "link":
             self._names[arguments[0]] = (arguments[1], arguments[2])
-        if name in _NAMING and reply.st_ino:
+        if name in _NAMING and reply.st_ino and arguments[1] not in {b".", b".."}:
             self._names[reply.st_ino] = (arguments[0], arguments[1])
 
 
