@@ -50,6 +50,8 @@ def valkey_program() -> Path:
 class ServerOptions:
     """What is special about a server. *maxmemory* is bytes; *arguments* go to the server's command line as they are.
 
+    *configuration* is a file that the server reads first, and may rewrite.
+
     *tls* needs a server built with it: Debian's redis-server is, the Valkey of the wheel is not.
     """
 
@@ -59,6 +61,7 @@ class ServerOptions:
     maxmemory: int | None = None
     appendonly: bool = False
     arguments: tuple[str, ...] = ()
+    configuration: Path | None = None
 
 
 class RedisServer:
@@ -186,7 +189,8 @@ class RedisServer:
 
     def _command(self) -> list[str]:
         settings = [word for name, value in self._settings() for word in (f"--{name}", value)]
-        return ["setpriv", "--pdeathsig", "KILL", str(self._program), *settings, *self.options.arguments]
+        read_first = [str(self.options.configuration)] if self.options.configuration else []
+        return ["setpriv", "--pdeathsig", "KILL", str(self._program), *read_first, *settings, *self.options.arguments]
 
     def _settings(self) -> Iterator[tuple[str, str]]:
         options = self.options
