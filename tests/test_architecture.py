@@ -12,19 +12,31 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LONGEST = 300
 
+_RULES = {"vfsd.errors", "vfsd.clock", "vfsd.tree"}
 _BASE = {"vfsd.errors", "vfsd.clock", "vfsd.config"}
 _BESIDE = {"vfsd.herald", "vfsd.mountpoint", "vfsd.registry", "vfsd.tasks"}
-_VOLUME = {"vfsd.volume", "vfsd.hydrate", "vfsd.turns", "vfsd.tree", "vfsd.store", *_BASE}
+_VOLUME = {
+    "vfsd.volume",
+    "vfsd.changes",
+    "vfsd.hydrate",
+    "vfsd.memory",
+    "vfsd.turns",
+    "vfsd.store",
+    *_RULES,
+    *_BASE,
+}
 _DAEMON = {"vfsd.daemon", "vfsd.fuse", "vfsd.control", *_VOLUME, *_BESIDE}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "vfsd.errors": set(),
     "vfsd.clock": set(),
-    "vfsd.config": {"vfsd.errors"},
-    "vfsd.tree": {"vfsd.tree", "vfsd.errors", "vfsd.clock"},
-    "vfsd.store": {"vfsd.store", "vfsd.tree.change", *_BASE},
+    "vfsd.config": {"vfsd.errors", "vfsd.store.base", "vfsd.tree.change"},
+    "vfsd.tree": _RULES,
+    "vfsd.store": {"vfsd.store", "vfsd.tree.change", "vfsd.errors", "vfsd.clock"},
     "vfsd.volume": _VOLUME,
+    "vfsd.changes": _VOLUME - {"vfsd.volume"},
     "vfsd.hydrate": _VOLUME,
+    "vfsd.memory": _RULES,
     "vfsd.turns": _BASE,
     "vfsd.fuse": {"vfsd.fuse", *_VOLUME},
     "vfsd.control": {"vfsd.control", *_VOLUME},
@@ -134,6 +146,8 @@ def test_the_table_names_only_what_exists(package: str) -> None:
         ("vfsd.store.memory", "from vfsd.tree.tree import Tree"),
         ("vfsd.store.memory", "from vfsd.tree import content"),
         ("vfsd.store.memory", "from vfsd.volume import Volume"),
+        ("vfsd.store.memory", "from vfsd.config import MountConfig"),
+        ("vfsd.changes", "from vfsd.volume import Volume"),
         ("vfsd.store.memory", "import redis.exceptions"),
         ("vfsd.store.redis.store", "import pyfuse3"),
         ("vfsd.store.sqlite.store", "import hiredis"),
