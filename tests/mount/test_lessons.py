@@ -8,6 +8,7 @@ import errno
 import mmap
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,40 @@ def test_a_file_handle_leads_to_its_file_for_as_long_as_that_exists(
             assert os.stat("..", dir_fd=fd).st_ino == mounted.path.stat().st_ino
         with refused(errno.ESTALE):
             open_by_handle(root, gone)
+
+
+def _asked(mounted: Mounted, call: Callable[[], object]) -> int:
+    """Return how often the kernel asks for attributes because of *call*."""
+    before = mounted.log.read_text().count("vfsd.fuse.trace: getattr ")
+    call()
+    return mounted.log.read_text().count("vfsd.fuse.trace: getattr ") - before
+
+
+def test_attributes_are_not_kept_while_a_file_is_open_with_o_direct(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
+    # What the kernel learns while an asynchronous direct write is under way it never drops: it must not keep it.
+    mounted = mount(redis_server.url, "--debug")
+    path = mounted.path / "file"
+    path.write_bytes(bytes(4096))
+    path.stat()
+    assert _asked(mounted, path.stat) == 0
+    with closing_fd(os.open(path, os.O_RDWR | os.O_DIRECT)), closing_fd(os.open(path, os.O_RDWR | os.O_DIRECT)) as fd:
+        os.fchmod(fd, 0o600)
+        assert [_asked(mounted, path.stat) for _ in range(3)] == [1, 1, 1]
+    wait_until(lambda: mounted.log.read_text().count("vfsd.fuse.trace: release ") == 3, "the files to be closed")
+    path.stat()
+    assert _asked(mounted, path.stat) == 0
+
+
+@pytest.mark.parametrize("size", [0, 5])
+def test_a_new_file_made_with_o_direct_is_like_any_other(
+    mount: MountFactory, redis_server: RedisServer, size: int
+) -> None:
+    mounted = mount(redis_server.url)
+    path = mounted.path / "file"
+    with closing_fd(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_DIRECT)) as fd:
+        os.ftruncate(fd, size)
+        assert os.fstat(fd).st_size == path.stat().st_size == size
+    mounted.remount()
+    assert path.read_bytes() == bytes(size)

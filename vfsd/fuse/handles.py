@@ -12,10 +12,14 @@ T = TypeVar("T")
 
 
 class OpenFile(NamedTuple):
-    """An open file; *truncated* says that this open emptied it, and so must see that stored."""
+    """An open file.
+
+    *truncated* says that this open emptied it, and so must see that stored; *direct* that it has O_DIRECT.
+    """
 
     ino: int
     truncated: bool
+    direct: bool
 
 
 DOT, DOTDOT = 1, 2

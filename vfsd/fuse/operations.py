@@ -142,7 +142,7 @@ class Operations(pyfuse3.Operations):
     ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
         """Make a regular file and open it."""
         inode = await self._create(Place(parent_inode, name), stat.S_IFREG | mode, ctx)
-        return self._opened(OpenFile(inode.ino, truncated=False)), self._counted(inode)
+        return self._opened(inode.ino, flags & ~os.O_TRUNC), self._counted(inode)
 
     async def link(
         self,
@@ -179,13 +179,14 @@ class Operations(pyfuse3.Operations):
 
     async def open(self, inode: pyfuse3.InodeT, flags: pyfuse3.FlagT, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         """Open a file; O_TRUNC arrives here, since libfuse asks the kernel for atomic truncation."""
-        truncated = bool(flags & os.O_TRUNC)
-        if truncated:
+        if flags & os.O_TRUNC:
             await self._volume.changes.truncate_on_open(inode)
-        return self._opened(OpenFile(inode, truncated))
+        return self._opened(inode, flags)
 
-    def _opened(self, file: OpenFile) -> pyfuse3.FileInfo:
+    def _opened(self, ino: int, flags: int) -> pyfuse3.FileInfo:
         """Return the reply to an open: cached pages stay good, for nobody else writes."""
+        file = OpenFile(ino, truncated=bool(flags & os.O_TRUNC), direct=bool(flags & os.O_DIRECT))
+        self._view.opened(file)
         return pyfuse3.FileInfo(fh=pyfuse3.FileHandleT(self._files.add(file)), keep_cache=True)
 
     async def read(self, fh: pyfuse3.FileHandleT, off: int, size: int) -> bytes:
@@ -205,6 +206,7 @@ class Operations(pyfuse3.Operations):
         """Close a file; if opening emptied it and nothing was written, that is stored now."""
         file = self._files.get(fh)
         self._files.close(fh)
+        self._view.closed(file)
         if file.truncated and self._volume.changes.is_behind(file.ino):
             self._volume.changes.catch_up_soon(file.ino)
 

@@ -1,12 +1,16 @@
 """How inodes look to the kernel: the one conversion to its attributes, and how long it may believe them.
 
-This daemon is the only writer, so the kernel may cache names, attributes and the absence of names for long.
+This daemon is the only writer, so the kernel may cache names, attributes and the absence of names for long. Only
+attributes of a file that is open with O_DIRECT it may not keep: the kernel drops them, and pages, when it sends an
+asynchronous write, not when that is done, and what it reads in between would be out of date for good.
 """
 
 import stat
+from collections import Counter
 
 import pyfuse3
 
+from vfsd.fuse.handles import OpenFile
 from vfsd.tree.change import CHUNK_SIZE
 from vfsd.tree.inode import Inode
 
@@ -22,10 +26,21 @@ class View:
 
     def __init__(self, owner: tuple[int, int] | None) -> None:
         self._owner = owner
+        self._direct: Counter[int] = Counter()
         self.absent = pyfuse3.EntryAttributes()
         """The answer to a lookup of a name that is not there: may be cached, which plain ENOENT may not."""
         self.absent.st_ino = pyfuse3.InodeT(0)
         self.absent.entry_timeout = CACHED
+
+    def opened(self, file: OpenFile) -> None:
+        """Take note of *file*, until it is :meth:`closed`."""
+        if file.direct:
+            self._direct[file.ino] += 1
+
+    def closed(self, file: OpenFile) -> None:
+        """Undo :meth:`opened`."""
+        if file.direct:
+            self._direct -= Counter((file.ino,))  # which leaves out those that come to nothing
 
     def entry(self, inode: Inode) -> pyfuse3.EntryAttributes:
         """Return the attributes of *inode*; whoever gets them has seen its modification time."""
@@ -33,7 +48,8 @@ class View:
         attributes = inode.attributes
         entry = pyfuse3.EntryAttributes()
         entry.st_ino = pyfuse3.InodeT(inode.ino)
-        entry.entry_timeout = entry.attr_timeout = CACHED
+        entry.entry_timeout = CACHED
+        entry.attr_timeout = 0.0 if inode.ino in self._direct else CACHED
         entry.st_mode = pyfuse3.ModeT(attributes.mode)
         entry.st_nlink = attributes.nlink
         entry.st_uid, entry.st_gid = self._owner or (attributes.uid, attributes.gid)
