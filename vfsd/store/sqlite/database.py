@@ -28,8 +28,8 @@ _LAYOUT = 1
 _LOG_PAGES = 4000
 """Pages in the log after which a commit takes it into the file itself, should no thread have come to that."""
 
-_RESERVE = 2 * _LOG_PAGES * 4096
-"""Bytes of the disk that are left to changes that free some: for the log to grow, and the file by what is in it."""
+_RESERVE = 32 << 20
+"""Bytes of the disk left to changes that free some: the log may grow to its most, and the file by as much."""
 
 _FIRST_NAP, _LONGEST_NAP = 0.001, 0.02
 """Seconds between two attempts on a locked file."""
@@ -69,6 +69,10 @@ class Database:
         While the file is locked, *action* is tried again: it must be whole or nothing. Raises StoreError.
         """
         return await self._patiently(lambda: action(self._opened(create=create)))
+
+    async def open(self) -> None:
+        """Open the file, unless it is open. Raises StoreError, above all if it is no file of ours."""
+        await self._patiently(lambda: self._opened(create=False))
 
     async def snapshot(self) -> sqlite3.Connection:
         """Return another connection, which goes on seeing the file as it is now. The caller closes it."""
@@ -175,15 +179,18 @@ class Database:
         except OSError as error:
             raise self._error(StoreUnreachable, f"its log cannot be flushed: {error.strerror}") from error
 
-    def room(self) -> tuple[int, int]:
-        """Return the size of the disk the file lies on, and how much of it is free, in bytes."""
+    def room(self, connection: sqlite3.Connection | None) -> tuple[int, int]:
+        """Return the size of the disk the file lies on, and how many bytes of content still find room."""
         disk = os.statvfs(self.path.parent)
-        return disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
+        inside = 0 if connection is None else _reusable(connection)
+        return disk.f_blocks * disk.f_frsize, max(0, disk.f_bavail * disk.f_frsize + inside - _RESERVE)
 
     def check_room(self, connection: sqlite3.Connection) -> None:
-        """Raise StoreFull if what is left should be kept for changes that free some."""
-        total, free = self.room()
-        if total and free < _RESERVE and free + reusable(connection) < _RESERVE:
+        """Raise StoreFull if what is left must be kept for changes that free some."""
+        disk = os.statvfs(self.path.parent)
+        if disk.f_bavail * disk.f_frsize > _RESERVE or not disk.f_blocks:  # some file systems do not tell
+            return
+        if not self.room(connection)[1]:
             raise self._error(StoreFull, f"less than {_RESERVE >> 20} MiB are free where it lies; free some space")
 
     def _error(self, kind: type[StoreError], why: str) -> StoreError:
@@ -203,20 +210,20 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def reusable(connection: sqlite3.Connection) -> int:
-    """Return how many bytes of the file hold nothing any more."""
-    (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
-    (size,) = connection.execute("PRAGMA page_size").fetchone()
-    free: int = pages * size
-    return free
-
-
 def _found(connection: sqlite3.Connection) -> None:
     """Make an empty file ours."""
     for statement in SCHEMA:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {_LAYOUT}")
+
+
+def _reusable(connection: sqlite3.Connection) -> int:
+    """Return how many bytes of the file hold nothing any more."""
+    (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    free: int = pages * size
+    return free
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ _MEANING: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_READONLY: (StoreReadOnly, _RIGHTS),
     sqlite3.SQLITE_PERM: (StoreRefused, _RIGHTS),
     sqlite3.SQLITE_IOERR: (StoreUnreachable, "see the kernel's log for trouble with the disk"),
-    sqlite3.SQLITE_CANTOPEN: (StoreUnreachable, "see that it is a file which this user may read and write"),
+    sqlite3.SQLITE_CANTOPEN: (StoreUnreachable, "see that this user may read and write the file and its directory"),
     sqlite3.SQLITE_CORRUPT: (
         ScopeDamaged,
         "restore it from a backup, or save what is left with 'sqlite3 FILE .recover'",

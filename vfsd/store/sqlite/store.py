@@ -23,7 +23,7 @@ from vfsd.store.base import LEASE_SECONDS, Batch, Capacity, Claim, ScopeSummary,
 from vfsd.store.owner import Owner
 from vfsd.store.records import check_format
 from vfsd.store.sqlite import heads, rows
-from vfsd.store.sqlite.database import Database, reusable, transaction
+from vfsd.store.sqlite.database import Database, transaction
 from vfsd.store.sqlite.heads import Grant
 from vfsd.tree.change import CHUNK_SIZE, Change, Limits
 
@@ -67,7 +67,7 @@ class SqliteStore(Store):
     async def check(self) -> list[str]:
         """See :meth:`Store.check`. A missing file is no fault: the first claim makes it."""
         if self._database.exists():
-            await self._database.run(reusable)
+            await self._database.open()
         return []
 
     # --- who may write
@@ -211,10 +211,9 @@ class SqliteStore(Store):
                 await trio.lowlevel.checkpoint()
 
     async def capacity(self) -> Capacity:
-        """Return the size of the disk the file lies on, and what is free there or in the file itself."""
-        inside = await self._database.run(reusable) if self._database.exists() else 0
-        total, free = self._database.room()
-        return Capacity(total, free + inside)
+        """See :meth:`Store.capacity`: the size of the disk, and what can still be written to it."""
+        database = self._database
+        return Capacity(*(await database.run(database.room) if database.exists() else database.room(None)))
 
     async def scopes(self) -> list[ScopeSummary]:
         """See :meth:`Store.scopes`."""
