@@ -23,9 +23,9 @@ def every_write_that_was_looked_for_moves_the_millisecond(place: Path) -> None:
     file.touch()
     seen = [file.stat().st_mtime_ns // MILLISECOND]
     with opened(file, os.O_WRONLY | os.O_APPEND) as fd:
-        for _ in range(100):
+        for _ in range(500):  # so many that some fall into one millisecond, however slow the machine
             os.write(fd, b"x")
-            seen.append(file.stat().st_mtime_ns // MILLISECOND)
+            seen.append(os.fstat(fd).st_mtime_ns // MILLISECOND)
     assert seen == sorted(set(seen))
 
 
@@ -99,6 +99,27 @@ def what_is_new_comes_last_in_listings(place: Path) -> None:
     (place / "5").rename(place / "renamed")
     (place / "0").touch()
     assert os.listdir(place) == [*"12346789", "new", "renamed", "0"]
+
+
+def what_is_added_while_listing_is_listed(place: Path) -> None:
+    for number in range(10):
+        (place / f"{number}").touch()
+    with streaming(place) as stream:
+        seen = [stream.read() for _ in range(3)]
+        (place / "new").touch()
+        seen += stream.rest()
+    assert seen == [b".", b"..", *(b"%d" % number for number in range(10)), b"new"]
+
+
+def what_is_made_again_while_listing_is_listed_once_and_last(place: Path) -> None:
+    for number in range(600):
+        (place / f"{number}").touch()
+    with streaming(place) as stream:
+        seen = [stream.read() for _ in range(10)]
+        (place / "500").unlink()
+        (place / "500").touch()
+        seen += stream.rest()
+    assert seen == [b".", b"..", *(b"%d" % number for number in range(600) if number != 500), b"500"]
 
 
 def statvfs_means_something(place: Path) -> None:
