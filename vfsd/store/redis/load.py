@@ -4,7 +4,8 @@ HSCAN may repeat a field, which replaying forgives. That nobody wrote meanwhile 
 and ``epoch``; whoever claimed the scope first will never see that fail.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from typing import NamedTuple, NoReturn
 
 import trio
@@ -49,21 +50,24 @@ class Loader:
         self._total = 0
         self._next_ino = 0
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def batches(self) -> AsyncGenerator[Batch, None]:
         """See :meth:`vfsd.store.base.Store.load`."""
         header = await self.header()
         self._next_ino = header.next_ino
         self._total = sum(await self._ask([b"HLEN", self._keys.inodes], [b"HLEN", self._keys.entries]))
         sizes: dict[int, int] = {}
-        async for fields in self._scan(self._keys.inodes, _FIELDS_AT_ONCE):
-            batch = self._inodes(fields)
-            sizes.update(_sizes(batch.ops))
-            yield batch
-        async for fields in self._scan(self._keys.entries, _FIELDS_AT_ONCE):
-            yield self._entries(fields)
+        async with aclosing(self._scan(self._keys.inodes, _FIELDS_AT_ONCE)) as slices:
+            async for fields in slices:
+                batch = self._inodes(fields)
+                sizes.update(_sizes(batch.ops))
+                yield batch
+        async with aclosing(self._scan(self._keys.entries, _FIELDS_AT_ONCE)) as slices:
+            async for fields in slices:
+                yield self._entries(fields)
         self._total = self._done + len(sizes)
-        async for batch in self._content(sizes):
-            yield batch
+        async with aclosing(self._content(sizes)) as batches:
+            async for batch in batches:
+                yield batch
         if await self.header() != header:
             raise ScopeChanged(f"scope {self._scope} was written while it was read")
 
@@ -109,15 +113,16 @@ class Loader:
                 damages.append(self._damage(self._keys.entries, field, error))
         return self._batch(ops, damages)
 
-    async def _content(self, sizes: dict[int, int]) -> AsyncIterator[Batch]:
+    async def _content(self, sizes: dict[int, int]) -> AsyncGenerator[Batch, None]:
         """Yield the chunks of the files with content: small ones by the group, large ones by the slice."""
         small = [ino for ino, size in sizes.items() if size <= _WHOLE_FILE_CHUNKS * CHUNK_SIZE]
         for group in _groups(small, sizes):
             replies = await self._ask(*([b"HGETALL", self._keys.data(ino)] for ino in group))
             yield self._chunks(zip(group, replies, strict=True), len(group))
         for ino in sizes.keys() - small:
-            async for fields in self._scan(self._keys.data(ino), _CHUNKS_AT_ONCE):
-                yield self._chunks([(ino, fields)], 0)
+            async with aclosing(self._scan(self._keys.data(ino), _CHUNKS_AT_ONCE)) as slices:
+                async for fields in slices:
+                    yield self._chunks([(ino, fields)], 0)
             self._done += 1
 
     def _chunks(self, files: Iterable[tuple[int, Sequence[bytes]]], count: int) -> Batch:
@@ -142,7 +147,7 @@ class Loader:
     def _damage(self, key: bytes, field: bytes, error: ValueError) -> Damage:
         return Damage(f"{key.decode()} field {field!r}", str(error))
 
-    async def _scan(self, key: bytes, count: bytes) -> AsyncIterator[Sequence[bytes]]:
+    async def _scan(self, key: bytes, count: bytes) -> AsyncGenerator[Sequence[bytes], None]:
         """Yield the fields and values of a hash in slices of about *count*."""
         cursor = b"0"
         while True:

@@ -13,6 +13,8 @@ if not present[1] and ARGV[5] == '0' then return {'missing'} end
 if present[1] and ARGV[4] ~= present[1] and ARGV[6] == '0' and redis.call('EXISTS', KEYS[2]) == 1 then
   return {'busy', present[1], present[2]}
 end
+-- Epochs of a new scope begin at the time (ms), not at nought: the owner of one destroyed before must not meet its own.
+if not present[1] then redis.call('HSET', KEYS[1], 'epoch', math.floor(ARGV[9] / 1000000)) end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'token', ARGV[2])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])

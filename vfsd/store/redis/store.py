@@ -1,6 +1,7 @@
 """The store contract over Redis or Valkey: claims and listings by redis-py in worker threads, data by the session."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from typing import TypeVar
 
 import trio
@@ -121,8 +122,9 @@ class RedisStore(Store):
         """See :meth:`Store.load`."""
         link = await self._link()
         try:
-            async for batch in self._loader(link, scope).batches():
-                yield batch
+            async with aclosing(self._loader(link, scope).batches()) as batches:
+                async for batch in batches:
+                    yield batch
         finally:
             link.close()
 
