@@ -145,6 +145,16 @@ def test_a_busy_mount_can_be_detached(mount: MountFactory, redis_server: RedisSe
     _ended_well(mounted)
 
 
+def test_unmounting_waits_for_the_daemon_to_end(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    (mounted.path / "file").write_bytes(b"content")
+    with mounted.frozen():
+        result = mounted.vfsd("umount", "--timeout", "0.1", str(mounted.path))
+        assert failure(result, 13) == "unmounted, but the daemon has not ended: its log says why"
+        assert mounts_at(mounted.path) == []
+    _ended_well(mounted)
+
+
 def test_unmounting_what_a_dead_daemon_left(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     mounted.kill()
