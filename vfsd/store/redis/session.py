@@ -58,7 +58,11 @@ class Session:
                 continue
             outcome = decode(replies)
             if outcome.verdict is Verdict.REFUSED:
-                await self._refused(outcome.why, tickets, deadline)
+                error = refusal(self.line.label, outcome.why)
+                if isinstance(error, (StoreUnreachable, StoreReadOnly)):  # for a moment; or another server is master
+                    self.line.drop(StoreUnreachable(str(error)))
+                    continue
+                await self._refused(error, tickets, deadline)
                 return
             if self._conclude(outcome, seq, changes):
                 return
@@ -84,12 +88,8 @@ class Session:
         if epoch != self.line.epoch:
             self.line.drop(StoreUnreachable(f"the epoch of scope {self._scope} has changed"))
 
-    async def _refused(self, why: str, tickets: Sequence[Ticket], deadline: float) -> None:
+    async def _refused(self, error: StoreError, tickets: Sequence[Ticket], deadline: float) -> None:
         """Nothing of a group was stored: see which of its members the server will take."""
-        error = refusal(self.line.label, why)
-        if isinstance(error, (StoreUnreachable, StoreReadOnly)):  # there may be another server by now
-            self.line.drop(error)
-            raise error
         if len(tickets) > 1:
             for ticket in tickets:
                 await self._store_alone(ticket, deadline)

@@ -79,6 +79,8 @@ class RedisStore(Store):
     def _claim(self, scope: str, owner: Owner, terms: Terms, known_gone: bytes = b"") -> bool:
         """Claim *scope*; return whether that made it. *known_gone* is the epoch of an owner that has ended."""
         keys = Keys(scope)
+        if terms.create and not self._server.execute("SISMEMBER", SCOPES, scope):  # a full server takes no SADD at all
+            self._server.execute("SADD", SCOPES, scope)
         answer = self._server.script(
             scripts.CLAIM,
             (keys.scope, keys.lease),
@@ -97,7 +99,6 @@ class RedisStore(Store):
         if answer[0] == b"busy":
             _check_gone(scope, answer[2])
             return self._claim(scope, owner, terms, answer[1])
-        self._server.execute("SADD", SCOPES, scope)
         return bool(answer[2] == b"1")
 
     def _set_limits(self, scope: str, given: Limits) -> Limits:
