@@ -16,7 +16,7 @@ export PYTHON
 mount umount clean: export MNT := $(MNT)
 mount: export SCOPE := $(SCOPE)
 mount: export VFSD_STORE := $(STORE)
-mount: export AGAIN := $(strip $(AGAIN))
+mount: export AGAIN := $(if $(strip $(AGAIN)), $(strip $(AGAIN)))
 
 BIN := .venv/bin
 
@@ -38,8 +38,8 @@ mount: ## mount a scope at ./mnt, kept in ./vfsd.db
 		"Try:" \
 		"  echo hello > '$$MNT/greeting'; cat '$$MNT/greeting'; ls -la '$$MNT'" \
 		"  $(BIN)/vfsd status" \
-		"Unmount:       make umount $$AGAIN" \
-		"Mount again:   make mount $$AGAIN   (the files are still there: the store has them)"
+		"Unmount:       make umount$$AGAIN" \
+		"Mount again:   make mount$$AGAIN   (the files are still there: the store has them)"
 
 umount: ## unmount it
 	@tools/setup run
