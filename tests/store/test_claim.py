@@ -10,7 +10,7 @@ from tests.support.stores import PATIENCE, DurablePlace, Place, mounted, regular
 from vfsd.errors import Fenced, ScopeBusy, ScopeMissing
 from vfsd.store.base import LEASE_SECONDS, Terms
 from vfsd.store.owner import Owner, from_json
-from vfsd.tree.change import Change, PutInode
+from vfsd.tree.change import Change, Limits, PutInode
 
 EXISTING, BY_FORCE = Terms(create=False), Terms(take_over=True)
 
@@ -137,3 +137,27 @@ async def test_a_kept_claim_outlives_its_lease_and_ends_when_it_is_taken(durable
                     await store.commit(claim, Change((), grows=False))
                 await ended.wait()
     await store.aclose()
+
+
+async def test_a_claim_known_to_be_lost_is_refused_before_anything_is_sent(durable: DurablePlace, scope: str) -> None:
+    async with mounted(durable, scope) as first:
+        first.store.refuse_if_hopeless(first.claim)
+        async with mounted(durable, scope, stranger("/mnt/new"), BY_FORCE):
+            with pytest.raises(Fenced):
+                await first.commit(PutInode(3, regular()))
+            with pytest.raises(Fenced, match="/mnt/new"):
+                first.store.refuse_if_hopeless(first.claim)
+
+
+async def test_limits_stay_until_they_are_changed(place: Place, scope: str) -> None:
+    async with mounted(place, scope, terms=Terms(limits=Limits(max_bytes=10**15, max_files=5))) as mount:
+        assert mount.claim.limits == Limits(10**15, 5, None)
+    async with mounted(place, scope) as mount:
+        assert mount.claim.limits == Limits(10**15, 5, None)
+    changed = Terms(create=False, limits=Limits(max_files=0, max_file_bytes=7))
+    async with mounted(place, scope, terms=changed) as mount:
+        assert (mount.claim.limits.max_bytes, mount.claim.limits.max_file_bytes) == (10**15, 7)
+        assert not mount.claim.limits.max_files
+    async with mounted(place, scope) as mount:
+        assert (mount.claim.limits.max_bytes, mount.claim.limits.max_file_bytes) == (10**15, 7)
+        assert not mount.claim.limits.max_files

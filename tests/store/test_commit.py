@@ -1,6 +1,7 @@
 """What is committed is what a newcomer finds: every operation, every value, alone and side by side."""
 
 import random
+import struct
 
 import pytest
 import trio
@@ -150,6 +151,15 @@ async def test_commits_side_by_side_are_all_stored(place: Place, scope: str) -> 
     assert found.entries == {(1, b"%d" % ino): (ino, ino) for ino in inos}
     assert {ino: found.chunks[ino, 0] for ino in inos} == {ino: b"%d" % ino for ino in inos}
     assert len(found.chunks) == 2 * len(inos)
+
+
+async def test_a_change_that_cannot_be_written_down_is_whole_or_nothing_too(durable: DurablePlace, scope: str) -> None:
+    async with mounted(durable, scope) as mount:
+        with pytest.raises(struct.error):
+            await mount.commit(PutInode(2, regular()), PutEntry(1, b"a", 2, 3), PutInode(3, regular(uid=-1)))
+        await mount.commit(PutInode(4, regular()))
+    found = await stored(durable, scope)
+    assert (set(found.inodes), found.entries) == ({4}, {})
 
 
 async def test_scopes_do_not_see_each_other(place: Place, scope: str) -> None:

@@ -68,22 +68,40 @@ class GroupCommit:
         """Wait until a leader has stored *ticket*, or has made it the next leader."""
         ticket.wake = trio.Event()
         self._waiting.append(ticket)
-        await ticket.wake.wait()
+        try:
+            await ticket.wake.wait()
+        except trio.Cancelled:
+            self._give_up(ticket)
+            raise
         if self._waiting and self._waiting[0] is ticket:
             await self._lead(self._next_group())
+
+    def _give_up(self, ticket: Ticket) -> None:
+        """Take *ticket* back, unless it is on its way already; if it was to lead, the next one does."""
+        if ticket in self._waiting:
+            was_first = self._waiting[0] is ticket
+            self._waiting.remove(ticket)
+            if was_first and ticket.wake is not None and ticket.wake.is_set():
+                self._pass_on()
 
     async def _lead(self, group: Sequence[Ticket]) -> None:
         self._leading = True
         try:
             await self._flush(group)
+        except BaseException as error:
+            _fail(group, error)
+            raise
         finally:
-            self._leading = False
             for ticket in group:
                 if ticket.wake is not None:
                     ticket.wake.set()
-            if self._waiting:
-                self._leading = True
-                self._waiting[0].wake.set()  # type: ignore[union-attr]  # all that wait have one
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Let the first of those waiting lead, if there is one."""
+        self._leading = bool(self._waiting)
+        if self._waiting:
+            self._waiting[0].wake.set()  # type: ignore[union-attr]  # all that wait have one
 
     def _next_group(self) -> list[Ticket]:
         """Take from those waiting as many as make one group."""
@@ -95,3 +113,10 @@ class GroupCommit:
             count += 1
         group, self._waiting = self._waiting[:count], self._waiting[count:]
         return group
+
+
+def _fail(group: Sequence[Ticket], cause: BaseException) -> None:
+    """Tell all members of *group* that flushing it broke off: a bug, or a cancelled leader. None counts as stored."""
+    for ticket in group:
+        if ticket.error is None:
+            ticket.error = StoreError(f"a commit broke off, and what became of it is not known: {cause!r}")
