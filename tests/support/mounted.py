@@ -57,10 +57,10 @@ class Mounted:
         assert self._daemon is not None, "not started"
         return self._daemon.pid
 
-    def start(self) -> None:
-        """Mount, and return when the mount answers."""
+    def start(self, *more: str) -> None:
+        """Mount, with *more* options for once, and return when the mount answers."""
         command = [sys.executable, "-m", "vfsd", "mount", "--foreground", os.fspath(self.path)]
-        command += ["--scope", self.scope, "--store", self.store, *self._options]
+        command += ["--scope", self.scope, "--store", self.store, *self._options, *more]
         with self.log.open("ab") as log:
             self._daemon = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stderr=log)
         wait_until(lambda: self.has_ended() or self._answers(), f"the mount at {self.path}")

@@ -1,4 +1,4 @@
-"""``python -m tests.torture``: kill the daemon under load, again and again, and compare; ends with the figures."""
+"""``python -m tests.torture``: torture a mount and its store, again and again, and compare; ends with the figures."""
 
 import argparse
 import random
@@ -10,28 +10,41 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.support.mounted import mounting
-from tests.support.servers import RedisServer, redis_program
-from tests.torture.runner import Torture
+from tests.torture.figures import Figures
+from tests.torture.runner import FAULTLESS, Ending, Torture
+from tests.torture.setting import Setting, private_redis
+from tests.torture.stage import Stage
 
 
 def main() -> int:
     """Run rounds until the time is over; return 1 if anything was lost or torn."""
     arguments = _arguments()
     print(f"seed {arguments.seed}", flush=True)
-    with ExitStack() as stack:
-        base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vfsd-torture-")))
-        url = stack.enter_context(_store(arguments.store, base))
-        mounted = stack.enter_context(mounting(base))(url, "--xattr")
-        torture = Torture(mounted, base, arguments.seed, arguments.writers)
-        deadline = time.monotonic() + arguments.seconds
-        try:
-            while time.monotonic() < deadline:
-                torture.round()
-                print(f"{torture.figures}, 0 lost", flush=True)
-        except AssertionError as failure:
-            print(f"LOST or torn, after {torture.figures}:\n{failure}", file=sys.stderr)
-            return 1
+    figures = Figures()
+    try:
+        with tempfile.TemporaryDirectory(prefix="vfsd-torture-") as base:
+            _torture(arguments, Path(base), figures)
+    except AssertionError as failure:
+        print(f"LOST, torn or broken, after {figures}:", failure, *getattr(failure, "__notes__", ()), sep="\n")
+        return 1
+    print(f"{figures}, lost: 0")
     return 0
+
+
+def _torture(arguments: argparse.Namespace, base: Path, figures: Figures) -> None:
+    rng = random.Random(arguments.seed)
+    with ExitStack() as stack:
+        setting = stack.enter_context(_setting(arguments.store, base, rng, figures))
+        stage = Stage(stack.enter_context(mounting(base)), setting.url, *setting.options)
+        torture = Torture(stage, base, rng, arguments.writers, figures)
+        deadline = time.monotonic() + arguments.seconds
+        while time.monotonic() < deadline:
+            faults = rng.choices(setting.faults, k=rng.randint(0, 2)) if setting.faults else []
+            ending = rng.choice(list(Ending) if faults else FAULTLESS)
+            print(f"{', '.join([*(fault.__name__ for fault in faults), ending.value])}", flush=True)
+            torture.round(faults, ending)
+            setting.tidy()
+            print(f"  {figures}", flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -44,13 +57,13 @@ def _arguments() -> argparse.Namespace:
 
 
 @contextmanager
-def _store(kind: str, base: Path) -> Iterator[str]:
-    """Yield the URL of a store of that *kind*."""
+def _setting(kind: str, base: Path, rng: random.Random, figures: Figures) -> Iterator[Setting]:
+    """Yield a store of that *kind*, and what may be done to it."""
     if kind == "redis":
-        with RedisServer(redis_program()) as server:
-            yield server.url
+        with private_redis(rng, figures) as setting:
+            yield setting
     else:
-        yield f"sqlite:{base / 'scopes.db'}" if kind == "sqlite" else kind
+        yield Setting(f"sqlite:{base / 'scopes.db'}" if kind == "sqlite" else kind)
 
 
 if __name__ == "__main__":

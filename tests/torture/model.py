@@ -53,6 +53,13 @@ class Model:
         directory, name = os.path.split(path)
         return self.node(directory).entries.get(name)
 
+    def look_for(self, path: bytes) -> Node | None:
+        """Return what is at *path*, or None; its directory need not exist."""
+        node: Node | None = self.root
+        for name in path.split(b"/") if path else ():
+            node = node.entries.get(name) if node is not None else None
+        return node
+
     def walk(self) -> Iterator[tuple[bytes, Node]]:
         """Yield path and node of everything, the directory itself first."""
         waiting = [(b"", self.root)]
@@ -86,7 +93,17 @@ class Model:
         directory, name = os.path.split(path)
         return self.touch(self.node(directory)), name
 
+    # --- what has been touched
+
+    def has_touched(self, node: Node) -> bool:
+        """Whether *node* has been touched since that was last forgotten."""
+        return node in self._touched
+
+    def forget_touched(self) -> None:
+        """Begin anew: nothing has been touched."""
+        self._touched.clear()
+
     def take_touched(self) -> list[bytes]:
-        """Return a path of each node touched since this was last asked and still there."""
+        """Return a path of each node touched since that was last forgotten, and still there; and forget it."""
         touched, self._touched = self._touched, set()
         return list({node: path for path, node in self.walk() if node in touched}.values())

@@ -1,7 +1,8 @@
 """What a writer does: each operation as the system calls it makes, and as the steps it takes in the model.
 
-An operation makes one change, unless it says so. ``steps`` yields after each: a crash leaves the state before
-the first, or after any of them, and nothing else. They are written to logs as plain values.
+An operation makes one change, unless it says so. ``run`` yields after each that is known to be made, ``steps`` after
+each in the model: whatever happens leaves the state before one or after it, and nothing else. Operations are written
+to logs as plain values.
 """
 
 import os
@@ -18,11 +19,11 @@ from vfsd.tree.names import RENAME_EXCHANGE
 class Operation(Protocol):
     """What every operation can do."""
 
-    def run(self, root: bytes) -> None:
-        """Do it for real, below *root*. Raises OSError, CutShort."""
+    def run(self, root: bytes) -> Iterator[None]:
+        """Do it for real, below *root*, and yield after each change. Raises OSError, CutShort."""
 
-    def steps(self, model: Model) -> Iterator[None]:
-        """Do it to *model*, and yield after each change."""
+    def steps(self, model: Model) -> Iterator[bool]:
+        """Do it to *model*, and yield after each change: whether the next one may really be part of the same."""
 
 
 class Create(NamedTuple):
@@ -31,7 +32,7 @@ class Create(NamedTuple):
     path: bytes
     mode: int
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         path, permissions = os.path.join(root, self.path), stat.S_IMODE(self.mode)
         if stat.S_ISDIR(self.mode):
             os.mkdir(path, permissions)
@@ -39,10 +40,11 @@ class Create(NamedTuple):
             os.mkfifo(path, permissions)
         else:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, permissions))
-
-    def steps(self, model: Model) -> Iterator[None]:
-        model.put(self.path, Node(self.mode))
         yield
+
+    def steps(self, model: Model) -> Iterator[bool]:
+        model.put(self.path, Node(self.mode))
+        yield False
 
 
 class Symlink(NamedTuple):
@@ -51,12 +53,13 @@ class Symlink(NamedTuple):
     path: bytes
     target: bytes
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         os.symlink(self.target, os.path.join(root, self.path))
-
-    def steps(self, model: Model) -> Iterator[None]:
-        model.put(self.path, Node(stat.S_IFLNK | 0o777, target=self.target))
         yield
+
+    def steps(self, model: Model) -> Iterator[bool]:
+        model.put(self.path, Node(stat.S_IFLNK | 0o777, target=self.target))
+        yield False
 
 
 class Link(NamedTuple):
@@ -65,12 +68,13 @@ class Link(NamedTuple):
     path: bytes
     new: bytes
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         os.link(os.path.join(root, self.path), os.path.join(root, self.new), follow_symlinks=False)
-
-    def steps(self, model: Model) -> Iterator[None]:
-        model.put(self.new, model.node(self.path))
         yield
+
+    def steps(self, model: Model) -> Iterator[bool]:
+        model.put(self.new, model.node(self.path))
+        yield False
 
 
 class Remove(NamedTuple):
@@ -79,12 +83,13 @@ class Remove(NamedTuple):
     path: bytes
     directory: bool
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         (os.rmdir if self.directory else os.unlink)(os.path.join(root, self.path))
-
-    def steps(self, model: Model) -> Iterator[None]:
-        model.take(self.path)
         yield
+
+    def steps(self, model: Model) -> Iterator[bool]:
+        model.take(self.path)
+        yield False
 
 
 class Rename(NamedTuple):
@@ -93,13 +98,14 @@ class Rename(NamedTuple):
     path: bytes
     new: bytes
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         os.rename(os.path.join(root, self.path), os.path.join(root, self.new))
+        yield
 
-    def steps(self, model: Model) -> Iterator[None]:
+    def steps(self, model: Model) -> Iterator[bool]:
         if model.node(self.path) is not model.find(self.new):
             model.put(self.new, model.take(self.path))
-        yield
+        yield False
 
 
 class Exchange(NamedTuple):
@@ -108,15 +114,16 @@ class Exchange(NamedTuple):
     path: bytes
     other: bytes
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         renameat2(os.path.join(root, self.path), os.path.join(root, self.other), RENAME_EXCHANGE)
+        yield
 
-    def steps(self, model: Model) -> Iterator[None]:
+    def steps(self, model: Model) -> Iterator[bool]:
         if model.node(self.path) is not model.node(self.other):
             one, two = model.take(self.path), model.take(self.other)
             model.put(self.path, two)
             model.put(self.other, one)
-        yield
+        yield False
 
 
 class Write(NamedTuple):
@@ -127,13 +134,13 @@ class Write(NamedTuple):
     seed: int
     size: int
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         append = os.O_APPEND if self.offset is None else 0
         fd = os.open(os.path.join(root, self.path), os.O_WRONLY | append)
         with closing_fd(fd):
-            write(fd, made_of(self.seed, self.size), self.offset or 0)
+            yield from write(fd, made_of(self.seed, self.size), self.offset or 0)
 
-    def steps(self, model: Model) -> Iterator[None]:
+    def steps(self, model: Model) -> Iterator[bool]:
         node = model.node(self.path)
         offset = len(node.content) if self.offset is None else self.offset
         yield from written(model, node, offset, made_of(self.seed, self.size))
@@ -145,13 +152,14 @@ class Truncate(NamedTuple):
     path: bytes
     size: int
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         os.truncate(os.path.join(root, self.path), self.size)
+        yield
 
-    def steps(self, model: Model) -> Iterator[None]:
+    def steps(self, model: Model) -> Iterator[bool]:
         node = model.touch(model.node(self.path))
         node.content = node.content[: self.size].ljust(self.size, b"\0")
-        yield
+        yield False
 
 
 class Rewrite(NamedTuple):
@@ -161,15 +169,20 @@ class Rewrite(NamedTuple):
     seed: int
     size: int
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         fd = os.open(os.path.join(root, self.path), os.O_WRONLY | os.O_TRUNC)
         with closing_fd(fd):
-            write(fd, made_of(self.seed, self.size), 0)
+            yield from write(fd, made_of(self.seed, self.size), 0)
 
-    def steps(self, model: Model) -> Iterator[None]:
+    def steps(self, model: Model) -> Iterator[bool]:
+        node = self.empty(model)
+        yield from written(model, node, 0, made_of(self.seed, self.size))
+
+    def empty(self, model: Model) -> Node:
+        """Truncate only: what becomes of it, sooner or later, when the first write has failed."""
         node = model.touch(model.node(self.path))
         node.content = b""
-        yield from written(model, node, 0, made_of(self.seed, self.size))
+        return node
 
 
 class Replace(NamedTuple):
@@ -180,21 +193,23 @@ class Replace(NamedTuple):
     seed: int
     size: int
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         temporary = os.path.join(root, self.temporary)
         fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         with closing_fd(fd):
-            write(fd, made_of(self.seed, self.size), 0)
+            yield
+            yield from write(fd, made_of(self.seed, self.size), 0)
             os.fsync(fd)
         os.rename(temporary, os.path.join(root, self.path))
+        yield
 
-    def steps(self, model: Model) -> Iterator[None]:
+    def steps(self, model: Model) -> Iterator[bool]:
         node = Node(stat.S_IFREG | 0o644)
         model.put(self.temporary, node)
-        yield
+        yield False
         yield from written(model, node, 0, made_of(self.seed, self.size))
         model.put(self.path, model.take(self.temporary))
-        yield
+        yield False
 
 
 class Orphan(NamedTuple):
@@ -204,18 +219,20 @@ class Orphan(NamedTuple):
     seed: int
     size: int
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         path = os.path.join(root, self.path)
         fd = os.open(path, os.O_WRONLY)
         with closing_fd(fd):
             os.unlink(path)
-            write(fd, made_of(self.seed, self.size), 0)
+            yield
+            for _ in write(fd, made_of(self.seed, self.size), 0):
+                pass
             os.fchmod(fd, 0o600)
             os.ftruncate(fd, 1)
 
-    def steps(self, model: Model) -> Iterator[None]:
+    def steps(self, model: Model) -> Iterator[bool]:
         model.take(self.path)
-        yield
+        yield False
 
 
 class Chmod(NamedTuple):
@@ -224,13 +241,14 @@ class Chmod(NamedTuple):
     path: bytes
     permissions: int
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         os.chmod(os.path.join(root, self.path), self.permissions)
+        yield
 
-    def steps(self, model: Model) -> Iterator[None]:
+    def steps(self, model: Model) -> Iterator[bool]:
         node = model.touch(model.node(self.path))
         node.mode = stat.S_IFMT(node.mode) | self.permissions
-        yield
+        yield False
 
 
 class Utimes(NamedTuple):
@@ -240,12 +258,13 @@ class Utimes(NamedTuple):
     atime_ns: int
     mtime_ns: int
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         os.utime(os.path.join(root, self.path), ns=(self.atime_ns, self.mtime_ns), follow_symlinks=False)
-
-    def steps(self, model: Model) -> Iterator[None]:
-        model.touch(model.node(self.path))
         yield
+
+    def steps(self, model: Model) -> Iterator[bool]:
+        model.touch(model.node(self.path))
+        yield False
 
 
 class SetXattr(NamedTuple):
@@ -255,20 +274,21 @@ class SetXattr(NamedTuple):
     name: bytes
     value: bytes | None
 
-    def run(self, root: bytes) -> None:
+    def run(self, root: bytes) -> Iterator[None]:
         path = os.path.join(root, self.path)
         if self.value is None:
             os.removexattr(path, self.name)
         else:
             os.setxattr(path, self.name, self.value)
+        yield
 
-    def steps(self, model: Model) -> Iterator[None]:
+    def steps(self, model: Model) -> Iterator[bool]:
         xattrs = model.touch(model.node(self.path)).xattrs
         if self.value is None:
             del xattrs[self.name]
         else:
             xattrs[self.name] = self.value
-        yield
+        yield False
 
 
 OPERATIONS: tuple[type[Operation], ...] = (

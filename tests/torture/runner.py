@@ -1,127 +1,116 @@
-"""Rounds of torture: writers at work, the daemon killed at a random moment, the scope mounted again and compared.
+"""Rounds of torture: writers at work while the store is disturbed, the daemon killed or frozen, the scope claimed.
 
-Everything random is decided by one seed, but for what the moment of the kill decides. Later disturbances of a round
-(a frozen store, a cut link, a rival owner) belong beside :meth:`Torture._crash`.
+After each round every directory is compared with its writer's log, and the mount with what its store holds. Everything
+random is decided by one seed, but for what the moment of a fault decides.
 """
 
+import enum
 import os
-import pickle
 import random
-import subprocess
-import sys
 import time
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple
 
-from tests.support.mounted import PATIENCE, Mounted, wait_until
-from tests.torture.checker import check
-from tests.torture.log import replay
-from tests.torture.model import Model
-
-_REPOSITORY = Path(__file__).parents[2]
+from tests.support.mounted import wait_until
+from tests.torture.apprentice import Apprentice
+from tests.torture.faults import Fault
+from tests.torture.figures import Figures
+from tests.torture.stage import Stage
 
 
-class Figures(NamedTuple):
-    """What a torture amounted to. *doubtful* operations had no answer; *stored* of them turned out to be (in part)."""
+class Ending(enum.Enum):
+    """How a round ends."""
 
-    kills: int = 0
-    acknowledged: int = 0
-    doubtful: int = 0
-    stored: int = 0
-
-    def __str__(self) -> str:
-        return (
-            f"{self.acknowledged} operations acknowledged, {self.kills} kills,"
-            f" {self.doubtful} in doubt ({self.stored} stored, whole)"
-        )
+    KILL = "the daemon is killed"
+    KILL_AMID_FAULT = "the daemon is killed while the store is disturbed"
+    CLAIM = "the scope is claimed elsewhere, and the writers go on there"
+    CLAIM_WHILE_FROZEN = "the same, while the daemon is frozen"
+    REST = "nothing happens: the writers end"
 
 
-class _Apprentice:
-    """One writer's directory, and what is known of it. A process works in it from :meth:`start` until the kill."""
-
-    def __init__(self, name: str, base: Path) -> None:
-        self.name = name
-        self.model = Model()
-        self._base = base
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def _log(self) -> Path:
-        return self._base / f"{self.name}.log"
-
-    def start(self, directory: Path, seed: str) -> None:
-        """Let it work."""
-        model = self._base / f"{self.name}.model"
-        model.write_bytes(pickle.dumps(self.model))
-        self._log.write_bytes(b"")
-        command = [sys.executable, "-m", "tests.torture.writer", *map(os.fspath, (directory, model, self._log)), seed]
-        self._process = subprocess.Popen(command, cwd=_REPOSITORY, stdin=subprocess.DEVNULL)
-
-    def has_begun(self) -> bool:
-        """Whether something has been acknowledged. Fails if the process has ended instead."""
-        assert self._process is not None
-        assert self._process.poll() is None, f"writer {self.name} ended with {self._process.returncode}"
-        return b"('done'" in self._log.read_bytes()
-
-    def wait(self) -> None:
-        """Return when its process has ended, as it should once the daemon has."""
-        if self._process is not None:
-            process, self._process = self._process, None
-            assert process.wait(PATIENCE) == 0, f"writer {self.name} failed: see above"
-
-    def check(self, directory: Path, figures: Figures) -> Figures:
-        """Compare *directory* with the log, and go on from what is there. Raises AssertionError."""
-        acknowledged, doubtful = replay(self._log, self.model) if self._log.exists() else (0, None)
-        self._log.unlink(missing_ok=True)
-        self.model, steps = check(os.fsencode(directory), self.model, doubtful)
-        return figures._replace(
-            acknowledged=figures.acknowledged + acknowledged,
-            doubtful=figures.doubtful + (doubtful is not None),
-            stored=figures.stored + (steps > 0),
-        )
-
-    def end(self) -> None:
-        """Leave no process behind."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+FAULTLESS = (Ending.KILL, Ending.CLAIM, Ending.CLAIM_WHILE_FROZEN, Ending.REST)
+"""Endings that need no fault of the store."""
 
 
 class Torture:
-    """Tortures *mounted* with some *writers*, whose logs go to *base*; *seed* decides what they do."""
+    """Tortures *stage* with some *writers*, whose logs go to *base*; *rng* decides what they do."""
 
-    def __init__(self, mounted: Mounted, base: Path, seed: int, writers: int) -> None:
-        self.figures = Figures()
-        self._mounted = mounted
-        self._rng = random.Random(seed)
-        self._writers = [_Apprentice(f"writer{number}", base) for number in range(writers)]
+    def __init__(self, stage: Stage, base: Path, rng: random.Random, writers: int, figures: Figures) -> None:
+        self._stage = stage
+        self._rng = rng
+        self._figures = figures
+        self._writers = [Apprentice(f"writer{number}", base) for number in range(writers)]
         for writer in self._writers:
-            (mounted.path / writer.name).mkdir(mode=0o755)
+            (stage.root / writer.name).mkdir(mode=0o755)
 
-    def round(self) -> None:
-        """Let all but one work, kill, mount again and check everything. Raises AssertionError for what is lost."""
+    def round(self, faults: Sequence[Fault], ending: Ending) -> None:
+        """Let all but one writer work while *faults* come, then *ending*; check. AssertionError for what is lost."""
         resting = self._rng.choice(self._writers)
         working = [writer for writer in self._writers if writer is not resting]
         try:
-            for writer in working:
-                writer.start(self._mounted.path / writer.name, str(self._rng.getrandbits(64)))
-            wait_until(lambda: all(writer.has_begun() for writer in working), "the writers")
-            time.sleep(self._rng.uniform(0, 1))  # not waiting for anything: the moment is to be random
-            self._crash()
-            for writer in working:
-                writer.wait()
+            self._start(working)
+            for number, fault in enumerate(faults, start=1):
+                self._let_work()
+                with fault():
+                    if ending is Ending.KILL_AMID_FAULT and number == len(faults):
+                        self._kill()
+            self._end(ending, working)
+            self._check()
         finally:
-            for writer in working:
+            for writer in self._writers:
                 writer.end()
-        self._check()
 
-    def _crash(self) -> None:
-        self._mounted.kill()
-        self.figures = self.figures._replace(kills=self.figures.kills + 1)
+    def _start(self, working: Sequence[Apprentice]) -> None:
+        for writer in working:
+            writer.start(self._stage.root, str(self._rng.getrandbits(64)))
+        wait_until(lambda: all(writer.tenure.has_begun() for writer in working), "the writers")
+
+    def _let_work(self) -> None:
+        time.sleep(self._rng.uniform(0, 1))  # not waiting for anything: the moment of what follows is to be random
+
+    def _end(self, ending: Ending, working: Sequence[Apprentice]) -> None:
+        """End the round's work, the store being well again."""
+        if not self._stage.mounted.has_ended():
+            self._let_work()
+        if ending is Ending.KILL:
+            self._kill()
+        elif ending in {Ending.CLAIM, Ending.CLAIM_WHILE_FROZEN}:
+            self._claim(working, frozen=ending is Ending.CLAIM_WHILE_FROZEN)
+        for writer in working:
+            writer.finish()
+        if self._stage.mounted.has_ended():
+            self._stage.mounted.start()
+
+    def _claim(self, working: Sequence[Apprentice], *, frozen: bool) -> None:
+        """Mount elsewhere, and let the writers go on there; the old mount must refuse them, thawed or not."""
+        before = self._stage.mounted
+        with before.frozen() if frozen else nullcontext():
+            if frozen:
+                wait_until(lambda: all(writer.tenure.is_stuck() for writer in working), "the writers to wait")
+            self._stage.take_over()
+            self._figures.faults["claims" + " while the daemon was frozen" * frozen] += 1
+            if not frozen:
+                wait_until(lambda: all(writer.tenure.is_refused() for writer in working), "the writers to be refused")
+            for writer in working:
+                self._figures.add(writer.retire(self._stage.root))
+            self._start(working)
+            self._let_work()
+        for writer in working:
+            self._figures.refuse(writer.check_retired())
+        self._stage.leave(before)
+        self._let_work()
+
+    def _kill(self) -> None:
+        self._stage.mounted.kill()
+        self._figures.faults["kills of the daemon"] += 1
 
     def _check(self) -> None:
-        self._mounted.start()
-        names = sorted(os.listdir(self._mounted.path))
+        names = sorted(os.listdir(self._stage.root))
         assert names == sorted(writer.name for writer in self._writers)
         for writer in self._writers:
-            self.figures = writer.check(self._mounted.path / writer.name, self.figures)
+            account = writer.check(self._stage.root)
+            assert not account.refused, f"{writer.name} was refused with EROFS, and nobody had claimed the scope"
+            self._figures.add(account)
+        self._stage.compare()
+        self._figures.comparisons += 1
