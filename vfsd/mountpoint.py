@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ FSTYPE = "fuse.vfsd"
 _SOURCE_PREFIX = "vfsd:"
 _PROBE_SECONDS = 2.0
 _MNT_DETACH = 2
+_TRIES, _PAUSE = 20, 0.05
 
 
 class Mount(NamedTuple):
@@ -132,7 +134,19 @@ def detach(path: str) -> None:
 
 
 def unmount(path: str) -> None:
-    """Unmount *path*. Raises MountBusy, naming who holds it, or MountpointError."""
+    """Unmount *path*. Raises MountBusy, naming who holds it, or MountpointError.
+
+    Nobody to name is mostly someone who looks for a moment (``df``, monitoring): then it is tried for a second.
+    """
+    for _ in range(_TRIES):
+        try:
+            _unmount(path, lazy=False)
+        except MountBusy:
+            if holders(path):
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return
     _unmount(path, lazy=False)
 
 
@@ -169,12 +183,15 @@ def _busy(path: str) -> MountBusy:
 
 
 def holders(path: str) -> list[str]:
-    """Return the processes that have something open below *path*, as "command (pid)". Asks only /proc."""
+    """Return what keeps *path* busy: mounts below it, and processes, as "command (pid)". Asks only /proc."""
     processes = (process for process in Path("/proc").iterdir() if process.name.isdigit())
     return [
-        f"{_command(process)} ({process.name})"
-        for process in processes
-        if any(_is_below(target, path) for target in _references(process))
+        *(f"the mount at {mount.mountpoint}" for mount in mounts() if mount.mountpoint.startswith(f"{path}/")),
+        *(
+            f"{_command(process)} ({process.name})"
+            for process in processes
+            if any(_is_below(target, path) for target in _references(process))
+        ),
     ]
 
 

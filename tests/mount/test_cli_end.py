@@ -133,6 +133,18 @@ def test_a_busy_mount_names_who_holds_it(mount: MountFactory, redis_server: Redi
     _ended_well(mounted)
 
 
+def test_a_mount_below_is_named_as_what_keeps_it_busy(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    below = mounted.path / "below"
+    below.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", below], check=True)
+    try:
+        line = failure(mounted.vfsd("umount", str(mounted.path)), 11)
+    finally:
+        subprocess.run(["umount", below], check=True)
+    assert line.startswith(f"{mounted.path} is busy: held by the mount at {below}; ")
+
+
 def test_a_busy_mount_can_be_detached(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     (mounted.path / "file").write_bytes(b"content")
