@@ -33,11 +33,6 @@ def refused(number: int) -> Iterator[None]:
     assert errno.errorcode[caught.value.errno or 0] == errno.errorcode[number]
 
 
-def renameat2(source: Path, target: Path, flags: int) -> None:
-    """:manpage:`renameat2(2)`."""
-    _check(_libc.renameat2(AT_FDCWD, os.fsencode(source), AT_FDCWD, os.fsencode(target), flags))
-
-
 class _Timespec(ctypes.Structure):
     _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
 

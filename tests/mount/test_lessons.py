@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.calls import EXCHANGE, refused, renameat2
+from tests.mount.calls import EXCHANGE, refused
 from tests.mount.commands import statuses
 from tests.mount.filehandles import file_handle, open_by_handle
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer
-from tests.support.syscalls import closing_fd
+from tests.support.syscalls import closing_fd, renameat2
 
 NAMES = [f"name-{number}" for number in range(12)]
 STEPS = 1500

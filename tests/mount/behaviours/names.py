@@ -5,7 +5,8 @@ from collections.abc import Callable
 from errno import EBUSY, EEXIST, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY
 from pathlib import Path
 
-from tests.mount.calls import EXCHANGE, NOREPLACE, names, opened, refused, renameat2
+from tests.mount.calls import EXCHANGE, NOREPLACE, names, opened, refused
+from tests.support.syscalls import renameat2
 
 
 def names_of_any_bytes(place: Path) -> None:

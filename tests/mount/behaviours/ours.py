@@ -13,9 +13,9 @@ from tests.mount.calls import (
     names,
     opened,
     refused,
-    renameat2,
     streaming,
 )
+from tests.support.syscalls import renameat2
 
 
 def every_write_that_was_looked_for_moves_the_millisecond(place: Path) -> None:
