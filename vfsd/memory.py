@@ -1,6 +1,7 @@
 """A cap on the daemon's own memory: ENOSPC for what makes it grow, before the OOM killer ends the mount for all."""
 
 import errno
+import logging
 import os
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from vfsd.errors import FsError
 from vfsd.tree.change import Change
 from vfsd.tree.limits import growth
 from vfsd.tree.tree import Tree
+
+_log = logging.getLogger(__name__)
 
 _STATM = Path("/proc/self/statm")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -27,10 +30,15 @@ class MemoryCap:
         self._held = 0
 
     def sample(self, tree: Tree) -> None:
-        """Measure what this process has resident (:manpage:`proc_pid_statm(5)`)."""
-        if self._limit:
-            self._resident = int(_STATM.read_text().split()[1]) * _PAGE
-            self._held = _held(tree)
+        """Measure what this process has resident (:manpage:`proc_pid_statm(5)`), if a descriptor can be had for that."""
+        if not self._limit:
+            return
+        try:
+            resident = int(_STATM.read_text().split()[1]) * _PAGE
+        except OSError as error:
+            _log.warning("cannot measure the daemon's memory, estimating since the last time: %s", error.strerror)
+            return
+        self._resident, self._held = resident, _held(tree)
 
     def check(self, tree: Tree, change: Change) -> None:
         """Refuse *change* if memory would exceed the limit. Errors: ENOSPC."""

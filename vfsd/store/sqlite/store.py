@@ -43,6 +43,7 @@ class _Held:
 
     def lose(self, reason: Fenced) -> Fenced:
         """Give the claim up for good, and return *reason*."""
+        _log.error("%s; this mount stays readable: unmount it, and mount again to go on", reason)
         self.reason = reason
         self.lost.set()
         return reason

@@ -1,0 +1,38 @@
+"""The two stores that daemons share, and what can be done to a claim in them from outside."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from tests.support.servers import RedisServer
+from tests.support.stores import DurablePlace, RedisPlace, SqlitePlace
+from vfsd.store.owner import Owner
+
+
+def move_owner_elsewhere(place: DurablePlace, server: RedisServer, scope: str) -> None:
+    """Let the owner of *scope* be of another host: nobody here can tell whether it lives."""
+
+    def elsewhere(text: bytes | str) -> str:
+        record: dict[str, Any] = json.loads(text)
+        owner = Owner(**{**record, "host": "far.example", "host_id": "another boot/another namespace"})
+        return owner.to_json()
+
+    change = _in_redis if isinstance(place, RedisPlace) else _in_sqlite
+    change(place, server, scope, elsewhere)
+
+
+def _in_redis(_place: DurablePlace, server: RedisServer, scope: str, change: Callable[[bytes], str]) -> None:
+    key = f"vfsd:{{{scope}}}:scope"
+    with server.client() as client:
+        record = client.hget(key, "owner")
+        assert isinstance(record, bytes)
+        client.hset(key, "owner", change(record))
+
+
+def _in_sqlite(place: DurablePlace, _server: RedisServer, scope: str, change: Callable[[str], str]) -> None:
+    assert isinstance(place, SqlitePlace)
+    with closing(sqlite3.connect(place.path)) as connection, connection:
+        (record,) = connection.execute("SELECT owner FROM scopes WHERE name = ?", (scope,)).fetchone()
+        connection.execute("UPDATE scopes SET owner = ? WHERE name = ?", (change(record), scope))

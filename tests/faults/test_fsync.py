@@ -1,0 +1,88 @@
+"""``--fsync wait:N`` and ``waitaof``: fsync(2) waits for replicas, or for the server's own disk; too few is EIO."""
+
+import os
+import signal
+from pathlib import Path
+
+from tests.faults.agreement import assert_agreement
+from tests.faults.calls import DONE, OUTAGE, outcome, write
+from tests.faults.conftest import Connector, ServerFactory
+from tests.support.mounted import MountFactory, wait_until
+from tests.support.servers import RedisServer, ServerOptions
+
+QUICK = ServerOptions(tcp=True, arguments=("--repl-diskless-sync-delay", "0"))
+
+
+def _fsync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _follow(replica: RedisServer, master: RedisServer) -> None:
+    with replica.client() as client:
+        client.replicaof("127.0.0.1", str(master.port))
+        wait_until(lambda: client.info("replication").get("master_link_status") == "up", "the replica to follow")
+
+
+def test_replicas_are_waited_for_and_what_they_confirmed_survives_a_failover(
+    make_server: ServerFactory, mount: MountFactory, proxied: Connector
+) -> None:
+    master, replica = make_server(QUICK), make_server(QUICK)
+    proxy = proxied(master)
+    mounted = mount(proxy.url, "--fsync", "wait:1", "--store-timeout", "2")
+    mounted.expected += OUTAGE
+    file = mounted.path / "file"
+    file.write_bytes(b"content")
+    assert outcome(lambda: _fsync(file)) == "EIO"  # nobody follows yet
+    assert file.read_bytes() == b"content"
+    _follow(replica, master)
+    assert outcome(lambda: _fsync(file)) == DONE
+    assert outcome(lambda: _fsync(mounted.path)) == DONE
+    os.kill(replica.pid, signal.SIGSTOP)
+    assert outcome(lambda: write(file, b"written ")) == DONE
+    assert outcome(lambda: _fsync(file)) == "EIO"
+    os.kill(replica.pid, signal.SIGCONT)
+    wait_until(lambda: outcome(lambda: _fsync(file)) == DONE, "the replica to confirm")
+    proxy.server = replica.socket
+    master.kill()
+    with replica.client() as client:
+        client.replicaof("NO", "ONE")
+    wait_until(lambda: outcome((mounted.path / "directory").mkdir) == DONE, "the mount to follow")
+    found = assert_agreement(mounted)
+    assert found.facts[b"file"].content == b"written "
+
+
+def test_the_servers_own_disk_is_waited_for(make_valkey: ServerFactory, mount: MountFactory) -> None:
+    """What fsync has confirmed survives ``kill -9`` even of a server that flushes now and then only."""
+    server = make_valkey(ServerOptions(appendonly=True, arguments=("--appendfsync", "everysec")))
+    mounted = mount(server.url, "--fsync", "waitaof", "--store-timeout", "5")
+    file = mounted.path / "file"
+    file.write_bytes(b"content")
+    assert outcome(lambda: _fsync(file)) == DONE
+    with server.client() as client:
+        client.config_set("appendonly", "no")
+        assert outcome(lambda: write(file, b"changed")) == DONE
+        assert outcome(lambda: _fsync(file)) == "EIO"
+        client.config_set("appendonly", "yes")
+    wait_until(lambda: outcome(lambda: _fsync(file)) == DONE, "the server's disk to have it")
+    mounted.kill()
+    server.kill()
+    server.start()
+    mounted.start()
+    assert file.read_bytes() == b"changed"
+
+
+def test_a_server_that_could_never_confirm_is_refused(
+    make_valkey: ServerFactory, make_server: ServerFactory, mount: MountFactory
+) -> None:
+    for server, why in (
+        (make_server(ServerOptions(appendonly=True)), "needs Redis 7.2 or Valkey"),
+        (make_valkey(ServerOptions()), "set appendonly yes"),
+    ):
+        other = mount(server.url, start=False)
+        done = other.vfsd("mount", os.fspath(other.path), "--scope", other.scope, "--fsync", "waitaof")
+        assert done.returncode == 4
+        assert why in done.stderr
