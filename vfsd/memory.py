@@ -28,16 +28,20 @@ class MemoryCap:
         self._limit = limit
         self._resident = 0
         self._held = 0
+        self._measuring = True
 
     def sample(self, tree: Tree) -> None:
-        """Measure what this process has resident (:manpage:`proc_pid_statm(5)`), if a descriptor can be had for that."""
+        """Measure what this process has resident (:manpage:`proc_pid_statm(5)`), if there is a descriptor for that."""
         if not self._limit:
             return
         try:
             resident = int(_STATM.read_text().split()[1]) * _PAGE
         except OSError as error:
-            _log.warning("cannot measure the daemon's memory, estimating since the last time: %s", error.strerror)
+            if self._measuring:
+                _log.warning("cannot measure the daemon's memory, estimating from now on: %s", error.strerror)
+            self._measuring = False
             return
+        self._measuring = True
         self._resident, self._held = resident, _held(tree)
 
     def check(self, tree: Tree, change: Change) -> None:

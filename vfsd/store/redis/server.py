@@ -19,6 +19,9 @@ _FIRST_WITH_WAITAOF = (7, 2)
 _OLDEST = 7
 """Major version that understands scripts with flags."""
 
+_TROUBLE = (redis.RedisError, OSError)
+"""What redis-py raises; the latter when the process has no descriptor left, for it reads a file to connect."""
+
 _UNTOLD = 1 << 40
 """Bytes of room to show where the server does not tell: programs that look before they write must not find none."""
 
@@ -45,7 +48,7 @@ class Server:
         try:
             connection: Any = self._pool.make_connection()
             connection.connect()
-        except redis.RedisError as error:
+        except _TROUBLE as error:
             raise self._failure(error) from error
         connected: socket.socket = connection._sock  # noqa: SLF001 (see above)
         connection._sock = None  # noqa: SLF001 (the socket is ours now: redis-py must not close it)
@@ -55,7 +58,7 @@ class Server:
         """Return the reply to one command. Raises the StoreError that an error reply or a lost server means."""
         try:
             return self._client.execute_command(*words)
-        except redis.RedisError as error:
+        except _TROUBLE as error:
             raise self._failure(error) from error
 
     def pipeline(self, commands: Iterable[Sequence[bytes | str | int]]) -> list[Any]:
@@ -65,7 +68,7 @@ class Server:
             pipe.execute_command(*words)
         try:
             return list(pipe.execute())
-        except redis.RedisError as error:
+        except _TROUBLE as error:
             raise self._failure(error) from error
 
     def script(self, body: bytes, keys: tuple[bytes, ...], *arguments: bytes | str | int) -> Any:
@@ -86,7 +89,7 @@ class Server:
             return [
                 f"the store {self.label} does not let itself be examined ({error}): eviction and persistence unknown"
             ]
-        except redis.RedisError as error:
+        except _TROUBLE as error:
             raise self._failure(error) from error
         self._check_version(str(info.get("redis_version", "0")))
         if fsync.aof:
@@ -136,16 +139,16 @@ class Server:
             info: dict[str, Any] = self._client.info("memory")
         except redis.exceptions.NoPermissionError:
             return Capacity(_UNTOLD, _UNTOLD)
-        except redis.RedisError as error:
+        except _TROUBLE as error:
             raise self._failure(error) from error
         total = int(info.get("maxmemory") or info.get("total_system_memory") or 0)
         return Capacity(total, max(0, total - int(info.get("used_memory", 0))))
 
-    def _failure(self, error: redis.RedisError) -> StoreError:
+    def _failure(self, error: Exception) -> StoreError:
         """Return what redis-py's *error* means here; the message names the address, never a password."""
         if isinstance(error, redis.AuthenticationError):
             return StoreRefused(f"the store {self.label} refuses the credentials: {error}; check user and password")
-        if isinstance(error, (redis.ConnectionError, redis.TimeoutError)):
+        if isinstance(error, (redis.ConnectionError, redis.TimeoutError, OSError)):
             return StoreUnreachable(f"cannot reach the store {self.label}: {error}; {_WAYS_OUT}")
         code = {redis.OutOfMemoryError: "OOM", redis.ReadOnlyError: "READONLY", redis.BusyLoadingError: "LOADING"}
         prefix = next((word for kind, word in code.items() if isinstance(error, kind)), "")
