@@ -125,7 +125,8 @@ def _undo(root: Path, name: str) -> None:
 def test_a_commit_whose_fate_is_unknown_at_the_deadline_is_settled_later(make_scene: SceneMaker, stored: bool) -> None:
     scene = make_scene("--store-timeout", "1")
     (scene.mounted.path / "other").write_bytes(OLD)
-    cut = scene.proxy.cut_commit(Way.REPLY, 0) if stored else scene.proxy.cut_commit(Way.REQUEST, 100)
+    way, after = (Way.REPLY, 0) if stored else (Way.REQUEST, 100)
+    cut = scene.proxy.cut_commit(way, after, lasts=True)
     writing = Pending(scene.write)
     assert cut.done.wait(60)
     with scene.proxy.refusing():
@@ -149,7 +150,7 @@ def test_new_and_removed_names_whose_fate_was_unknown_become_visible(make_scene:
     for name, call in (("new", (scene.mounted.path / "new").mkdir), ("file", scene.file.unlink)):
         path = scene.mounted.path / name
         was_there = path.exists()
-        cut = scene.proxy.cut_commit(Way.REPLY, 0)
+        cut = scene.proxy.cut_commit(Way.REPLY, 0, lasts=True)
         calling = Pending(call)
         assert cut.done.wait(60)
         with scene.proxy.refusing():

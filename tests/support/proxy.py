@@ -30,12 +30,14 @@ class Way(Enum):
 class Cut:
     """A cut to come: *after* so many bytes in one direction, counted from the beginning of the next commit.
 
-    ``done`` is set once it has happened.
+    Where it *lasts*, new connections are refused from that moment on, until the proxy is told otherwise. ``done`` is
+    set once it has happened.
     """
 
-    def __init__(self, way: Way, after: int) -> None:
+    def __init__(self, way: Way, after: int, *, lasts: bool) -> None:
         self.way = way
         self.left = after
+        self.lasts = lasts
         self.done = threading.Event()
 
 
@@ -127,6 +129,8 @@ class _Connection:
         target.sendall(passing)
         cut.left -= len(passing)
         if not cut.left and (block or way is Way.REQUEST):
+            if cut.lasts:
+                self._proxy.refuse()
             self.cut()
             cut.done.set()
             raise ConnectionAbortedError
@@ -169,10 +173,15 @@ class Proxy:
         with self._lock:
             return list(self._connections)
 
-    def cut_commit(self, way: Way, after: int) -> Cut:
-        """Cut the connection of the next commit, *after* so many bytes of its request, or of the replies to it."""
-        self._next_cut = Cut(way, after)
-        return self._next_cut
+    def cut_commit(self, way: Way, after: int, *, lasts: bool = False) -> Cut:
+        """Cut the connection of the next commit, *after* so many bytes of its request, or of the replies to it.
+
+        Where the cut *lasts*, no other connection can follow before the end of :meth:`refusing`.
+        """
+        cut = Cut(way, after, lasts=lasts)
+        with self._lock:
+            self._next_cut = cut
+        return cut
 
     def take_cut(self) -> Cut | None:
         """Return the cut that the commit which begins now is to suffer."""
@@ -180,10 +189,14 @@ class Proxy:
             cut, self._next_cut = self._next_cut, None
         return cut
 
+    def refuse(self) -> None:
+        """Close new connections at once, from now on."""
+        self._refusing = True
+
     @contextmanager
     def refusing(self) -> Iterator[None]:
         """Cut all connections, and close new ones at once."""
-        self._refusing = True
+        self.refuse()
         for connection in self.connections:
             connection.cut()
         try:

@@ -41,7 +41,7 @@ def _torture(arguments: argparse.Namespace, base: Path, figures: Figures) -> Non
         while time.monotonic() < deadline:
             faults = rng.choices(setting.faults, k=rng.randint(0, 2)) if setting.faults else []
             ending = rng.choice(list(Ending) if faults else FAULTLESS)
-            print(f"{', '.join([*(fault.__name__ for fault in faults), ending.value])}", flush=True)
+            print(*(fault.__name__ for fault in faults), ending.name.lower(), sep=", ", flush=True)
             torture.round(faults, ending)
             setting.tidy()
             print(f"  {figures}", flush=True)

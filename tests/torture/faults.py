@@ -4,7 +4,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeAlias
 
 from tests.support.proxy import Proxy, Way
@@ -68,14 +68,14 @@ class Faults:
         """The link breaks within a commit, at any byte of the request or its replies, and may stay cut."""
         way = self._rng.choice([Way.REQUEST, Way.REPLY])
         most = self._rng.choice([10, 1000, _LONGEST_COMMIT]) if way is Way.REQUEST else 40
-        cut = self._proxy.cut_commit(way, self._rng.randrange(most))
+        lasts = self._rng.random() < 0.7
+        cut = self._proxy.cut_commit(way, self._rng.randrange(most), lasts=lasts)
         if cut.done.wait(_CUT_SECONDS):
             self._done["cuts within a commit"] += 1
-        if self._rng.random() < 0.5:
-            with self._proxy.refusing():
+        with self._proxy.refusing() if lasts else nullcontext():
+            self._proxy.take_cut()
+            if lasts:
                 self._last()
-                yield
-        else:
             yield
 
     @contextmanager
