@@ -27,6 +27,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return _durable(request.param, request, tmp_path)
 
 
+@pytest.fixture
+def durables(request: pytest.FixtureRequest, tmp_path: Path) -> list[DurablePlace]:
+    """Return all the places that outlive their daemons: for what takes time, and can take it side by side."""
+    return [_durable(name, request, tmp_path) for name in _DURABLE]
+
+
 def _durable(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> DurablePlace:
     if name == "sqlite":
         return SqlitePlace(tmp_path / "scopes.db")

@@ -10,7 +10,7 @@ from tests.support.stores import PATIENCE, DurablePlace, Place, mounted, regular
 from vfsd.errors import Fenced, ScopeBusy, ScopeMissing
 from vfsd.store.base import LEASE_SECONDS, Terms
 from vfsd.store.owner import Owner, from_json
-from vfsd.tree.change import Change, Limits, PutInode
+from vfsd.tree.change import Limits, PutInode
 
 EXISTING, BY_FORCE = Terms(create=False), Terms(take_over=True)
 
@@ -116,27 +116,36 @@ async def test_an_owner_not_heard_of_for_long_is_taken_over(durable: DurablePlac
     await frozen.aclose()
 
 
-async def test_a_kept_claim_outlives_its_lease_and_ends_when_it_is_taken(durable: DurablePlace, scope: str) -> None:
-    store = durable.open()
+async def keep_and_lose(place: DurablePlace, scope: str) -> None:
+    """Keep a claim until its lease has been put off, let someone else take it, and wait until it is given up."""
+    store = place.open()
     claim = await store.claim(scope, stranger(), Terms())
-    given = durable.lease_end(scope)
+    given = place.lease_end(scope)
     ended = trio.Event()
 
     async def keep() -> None:
         await store.keep(claim)
         ended.set()
 
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(keep)
+        while place.lease_end(scope) < given + LEASE_SECONDS * 10**9 / 4:  # noqa: ASYNC110 (no event: it is far away)
+            await trio.sleep(0.05)
+        assert not ended.is_set()
+        async with mounted(place, scope, terms=BY_FORCE):
+            await ended.wait()
+        with pytest.raises(Fenced):
+            store.refuse_if_hopeless(claim)
+    await store.aclose()
+
+
+async def test_a_kept_claim_outlives_its_lease_and_ends_when_it_is_taken(
+    durables: list[DurablePlace], scope: str
+) -> None:
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(keep)
-            while durable.lease_end(scope) < given + LEASE_SECONDS * 10**9 / 4:  # noqa: ASYNC110 (no event: it is far away)
-                await trio.sleep(0.05)
-            assert not ended.is_set()
-            async with mounted(durable, scope, terms=BY_FORCE):
-                with pytest.raises(Fenced):
-                    await store.commit(claim, Change((), grows=False))
-                await ended.wait()
-    await store.aclose()
+            for place in durables:
+                nursery.start_soon(keep_and_lose, place, scope)
 
 
 async def test_a_claim_known_to_be_lost_is_refused_before_anything_is_sent(durable: DurablePlace, scope: str) -> None:

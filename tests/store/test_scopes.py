@@ -66,6 +66,15 @@ async def test_a_destroyed_scope_is_gone_and_others_are_not(place: Place, scope:
     assert (set(found.inodes), set(found.entries), set(found.chunks)) == ({2}, {(1, b"a")}, {(2, 0)})
 
 
+async def test_a_destroyed_scope_leaves_nothing_behind(durable: DurablePlace, scope: str) -> None:
+    async with mounted(durable, scope) as mount:
+        await mount.commit(*(PutInode(ino, regular()) for ino in range(2, 1202)))
+        await mount.commit(PutEntry(1, b"a", 2, 3), *(PutChunks(ino, {0: b"x", 9: b"y"}) for ino in range(2, 1202)))
+        await mount.commit(DropInode(3, regular()), DropInode(4, regular()), grows=False)
+    await drop(durable, scope)
+    assert durable.remains(scope) == []
+
+
 async def test_a_scope_made_anew_holds_nothing_of_the_old_one(place: Place, scope: str) -> None:
     async with mounted(place, scope) as mount:
         await mount.commit(PutInode(2, regular()), PutEntry(1, b"a", 2, 3), PutChunks(2, {0: b"x"}))

@@ -78,6 +78,10 @@ class DurablePlace(Place):
     def lease_end(self, scope: str) -> int:
         """Return when the lease ends (ns, wall clock), give or take the time of asking."""
 
+    @abc.abstractmethod
+    def remains(self, scope: str) -> list[str]:
+        """Return what is still kept of a destroyed *scope*, as the store calls it."""
+
 
 class SqlitePlace(DurablePlace):
     """A file at *path*."""
@@ -114,6 +118,16 @@ class SqlitePlace(DurablePlace):
         with closing(sqlite3.connect(self.path)) as connection:
             row = connection.execute("SELECT lease_ns FROM scopes WHERE name = ?", (scope,)).fetchone()
         return int(row[0])
+
+    def remains(self, scope: str) -> list[str]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+            left = {
+                table: connection.execute(f"SELECT COUNT(*) FROM {table} WHERE scope NOT IN (SELECT id FROM scopes)")
+                for table in tables
+                if table not in ("scopes", "sqlite_sequence")
+            }
+            return [table for table, rows in left.items() if rows.fetchone() != (0,)]
 
     def _execute(self, statement: str, scope: str, **values: int | bytes) -> None:
         """Change exactly one row of *scope*; ``:scope`` stands for its number."""
@@ -155,6 +169,10 @@ class RedisPlace(DurablePlace):
     def lease_end(self, scope: str) -> int:
         with self._client() as client:
             return clock.now() + int(client.pttl(f"vfsd:{{{scope}}}:lease")) * 1_000_000
+
+    def remains(self, scope: str) -> list[str]:
+        with self._client() as client:
+            return [key.decode() for key in client.keys(f"vfsd:{{{scope}}}:*")]
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
