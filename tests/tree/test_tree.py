@@ -38,6 +38,7 @@ def test_a_child_is_the_inode_or_nothing(scene: Scene) -> None:
 def test_what_lies_below_follows_a_directory_that_moves(scene: Scene) -> None:
     outer, other = scene.mkdir(b"outer"), scene.mkdir(b"other")
     inner = scene.mkdir(b"inner", outer)
+    assert scene.tree.directory(inner).parent == outer
     assert scene.tree.is_below(inner, outer)
     assert scene.tree.is_below(inner, inner)
     assert scene.tree.is_below(inner, ROOT)
@@ -191,6 +192,7 @@ def test_a_name_that_means_another_inode_keeps_its_place() -> None:
     directory.put(b"a", Entry(12, directory.entries[b"a"].cookie))
     assert listing_after(directory, 0) == [b"a", b"b"]
     assert directory.entries[b"a"].ino == 12
+    assert directory.next_cookie == FIRST_COOKIE + 2
 
 
 def test_the_cookie_of_a_name_that_went_is_never_given_again() -> None:
