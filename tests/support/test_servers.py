@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from tests.support.servers import RedisServer, ServerOptions, redis_program, valkey_program
 
@@ -27,7 +29,8 @@ def test_it_listens_where_it_is_asked_to_and_wants_its_password() -> None:
         for url in (server.url, server.tcp_url, server.tls_url):
             with redis.Redis.from_url(url) as client:
                 assert client.config_get("maxmemory") == {"maxmemory": str(20 << 20)}
-        with redis.Redis(port=server.port) as stranger, pytest.raises(redis.AuthenticationError):
+        retry = Retry(NoBackoff(), 0)
+        with redis.Redis(port=server.port, retry=retry) as stranger, pytest.raises(redis.AuthenticationError):
             stranger.ping()
 
 
