@@ -172,3 +172,19 @@ def test_a_new_file_made_with_o_direct_is_like_any_other(
         assert os.fstat(fd).st_size == path.stat().st_size == size
     mounted.remount()
     assert path.read_bytes() == bytes(size)
+
+
+def test_a_listing_ends_although_each_file_it_shows_is_renamed(mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    count = 400  # so many that the kernel asks for more than one page
+    for number in range(count):
+        (mounted.path / f"file-{number}").touch()
+    shown = 0
+    with os.scandir(mounted.path) as entries:
+        for entry in entries:
+            shown += 1
+            assert shown <= count, "a file is listed again under its new name"
+            (mounted.path / entry.name).rename(mounted.path / "moving")
+            (mounted.path / "moving").rename(mounted.path / entry.name)
+    assert shown > 0
+    assert len(os.listdir(mounted.path)) == count

@@ -56,13 +56,18 @@ class Handles(Generic[T]):
 
 
 class Listing:
-    """An open directory. Pages continue after a cookie: what vanished is left out, what is new comes at the end."""
+    """An open directory. Pages continue after a cookie: what vanished is left out, what is new comes at the end.
+
+    A name is not new if its inode has been listed under another: else whoever renames each file that a listing shows
+    would never see its end.
+    """
 
     def __init__(self, ino: int, directory: Directory) -> None:
         self.ino = ino
         self._directory = directory
         self._names: list[bytes] = []
         self._cookies: list[int] = []
+        self._listed: set[int] = set()
 
     def after(self, cookie: int) -> Iterator[tuple[bytes, int, int]]:
         """Yield name, inode number and cookie of the entries with a greater cookie, in order."""
@@ -77,15 +82,18 @@ class Listing:
             entry = entries.get(name)
             if entry is not None and entry.cookie == self._cookies[index]:
                 yield name, entry.ino, entry.cookie
+                self._listed.add(entry.ino)  # reached once the entry has been taken
 
     def _begin(self) -> None:
         entries = self._directory.entries
         self._names = list(entries)
         self._cookies = [entry.cookie for entry in entries.values()]
+        self._listed.clear()
 
     def _continue(self) -> None:
         """Append the entries made since the last page: all of them have greater cookies."""
         newer = list(self._directory.newer_than(self._cookies[-1]))
         for name, entry in reversed(newer):
-            self._names.append(name)
-            self._cookies.append(entry.cookie)
+            if entry.ino not in self._listed:
+                self._names.append(name)
+                self._cookies.append(entry.cookie)
