@@ -3,9 +3,9 @@
 Commits run in the event loop, not in a thread: with write-ahead logging and ``synchronous=NORMAL`` a commit writes
 to the page cache and waits for no disk. That takes about a tenth of a millisecond; handing it to a thread and back
 would take several times as long. What does wait for the disk, taking the log into the file and
-:meth:`~SqliteStore.sync`, runs in threads beside the commits. Nor are commits grouped: as none waits, there is nothing to gather, and gathering by waiting
-would cost a lone commit a turn of the event loop. Only a file locked by another process makes commits wait, each
-by itself and no longer than its time-out.
+:meth:`~SqliteStore.sync`, runs in threads beside the commits. Nor are commits grouped: as none waits, there is
+nothing to gather, and gathering by waiting would cost a lone commit a turn of the event loop. Only a file locked by
+another process makes commits wait, each by itself and no longer than its time-out.
 
 A commit survives the end of the daemon, however it ends; ``sync`` makes it survive the end of the host.
 """
