@@ -151,9 +151,9 @@ class Beside:
                 assert found == Times(self.now, self.now, self.now)
             elif node in self.model.modified:
                 self._check_modified(node, found)
-                assert found == (known.atime_ns, found.mtime_ns, found.mtime_ns)
+                assert found == (known.atime_ns, found.mtime_ns, max(found.mtime_ns, known.ctime_ns))
             else:
-                ctime_ns = self.now if node in self.model.changed else known.ctime_ns
+                ctime_ns = max(self.now, known.ctime_ns) if node in self.model.changed else known.ctime_ns
                 assert found == (known.atime_ns, known.mtime_ns, ctime_ns)
             self.times[node] = found
 

@@ -157,6 +157,15 @@ def test_a_time_that_was_seen_moves_on_even_where_the_clock_has_not(scene: Scene
     assert scene[ROOT].mtime_ns == scene[ROOT].ctime_ns == seen + MILLISECOND
 
 
+def test_a_change_time_does_not_go_back_where_it_ran_ahead(scene: Scene) -> None:
+    ino = scene.create(b"file")
+    seen = scene[ino].mtime_ns
+    scene.tree.inode(ino).shown = True
+    scene.tree.apply(plan_setattr(scene.tree, ino, NewAttributes(size=9), seen + 5))
+    scene.tree.apply(plan_setattr(scene.tree, ino, NewAttributes(mode=0o600), seen + 6))
+    assert scene[ino].ctime_ns == seen + MILLISECOND
+
+
 def test_a_time_that_is_asked_for_is_given_as_it_is(scene: Scene) -> None:
     ino = scene.create(b"file")
     scene.tree.inode(ino).shown = True

@@ -49,9 +49,10 @@ class Draft:
         self._attributes[ino] = attributes
 
     def update(self, ino: int, **fields: Any) -> None:
-        """Give *ino* other attributes; its change time is stamped."""
-        changed_ns = self._modified_ns.get(ino, self.now_ns)
-        self._attributes[ino] = self.attributes(ino)._replace(ctime_ns=changed_ns, **fields)
+        """Give *ino* other attributes; its change time is stamped, and does not go back where it ran ahead."""
+        present = self.attributes(ino)
+        changed_ns = stamp(self._modified_ns.get(ino, self.now_ns), present.ctime_ns, shown=False)
+        self._attributes[ino] = present._replace(ctime_ns=changed_ns, **fields)
 
     def modify(self, ino: int, **fields: Any) -> None:
         """As :meth:`update`, for a change of what *ino* contains: its modification time moves too."""
