@@ -92,6 +92,9 @@ class Link:
             raise LinkLost(str(error) or type(error).__name__) from error
         except trio.TooSlowError:
             raise LinkLost("no answer in time") from None
+        except trio.Cancelled:  # replies are still to come, and would be taken for the next call's
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the socket, at once."""

@@ -62,6 +62,8 @@ class RedisStore(Store):
         created = await _in_thread(lambda: self._claim(scope, owner, terms))
         limits = await _in_thread(lambda: self._set_limits(scope, terms.limits))
         claim = Claim(scope, owner, created, limits)
+        if self._session is not None:
+            self._session.line.close()
         self._session = Session(self._server, claim, self._options.timeout)
         await self._session.line.bring_up()
         return claim

@@ -85,7 +85,7 @@ def commands(keys: Keys, ops: Iterable[Op]) -> list[list[bytes]]:
                 put_inodes += (b"%d" % op.ino, pack_inode(op.attributes))
             case PutEntry():
                 put_entries += (entry_key(op.parent, op.name), entry_value(op.ino, op.cookie))
-            case PutChunks():
+            case PutChunks() if op.chunks:
                 content.append([b"HSET", keys.data(op.ino), *_fields(op)])
             case DropEntry():
                 drop_entries.append(entry_key(op.parent, op.name))
