@@ -54,8 +54,9 @@ class Operations(pyfuse3.Operations):
 
     def _counted(self, inode: Inode) -> pyfuse3.EntryAttributes:
         """Return the reply that gives the kernel one more reference to *inode*."""
+        entry = self._view.entry(inode)
         inode.lookups += 1
-        return self._view.entry(inode)
+        return entry
 
     async def forget(self, inode_list: Sequence[tuple[pyfuse3.InodeT, int]]) -> None:
         """Take back references; an inode without names goes with the last."""

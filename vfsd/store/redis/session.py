@@ -59,13 +59,19 @@ class Session:
             outcome = decode(replies)
             if outcome.verdict is Verdict.REFUSED:
                 error = refusal(self.line.label, outcome.why)
-                if isinstance(error, (StoreUnreachable, StoreReadOnly)):  # for a moment; or another server is master
-                    self.line.drop(StoreUnreachable(str(error)))
+                if self._may_pass(error):
                     continue
                 await self._refused(error, tickets, deadline)
                 return
             if self._conclude(outcome, seq, changes):
                 return
+
+    def _may_pass(self, error: StoreError) -> bool:
+        """Whether a refusal is for a moment only, or another server is master by now: connect anew, and ask again."""
+        passing = isinstance(error, (StoreUnreachable, StoreReadOnly))
+        if passing:
+            self.line.drop(StoreUnreachable(str(error)))
+        return passing
 
     def _header(self, changes: Sequence[Change], seq: int) -> list[bytes]:
         """Return the header fields that a transaction sets."""
@@ -114,14 +120,17 @@ class Session:
                 await self._store([ticket], deadline)
             return
         answer = replies[0]
-        if isinstance(answer, ReplyError):
-            raise refusal(self.line.label, str(answer))
-        if answer[0] == b"stored":
+        if not isinstance(answer, ReplyError) and answer[0] == b"stored":
             self.line.stored(seq, [ticket.change])
             self._check_epoch(replies[-1])
+            return
+        if isinstance(answer, ReplyError):
+            error = refusal(self.line.label, str(answer))
+            if not self._may_pass(error):
+                raise error
         else:
             self._check_epoch(answer[1])
-            await self._store([ticket], deadline)
+        await self._store([ticket], deadline)
 
     def _shrinking(self, change: Change, seq: int) -> Request:
         """Return *change* as a script's call. The script touches the watched header, so the watch is begun anew."""
