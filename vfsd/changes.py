@@ -124,16 +124,17 @@ class Changes:
             self._behind.difference_update(inos)
 
     async def _settle(self, doubt: InDoubt, change: Change, inos: tuple[int, ...]) -> None:
-        """Keep the turn on *inos* until it is known whether *change* was stored, and then let memory agree."""
+        """Keep the turn on *inos* until it is known whether *change* was stored, and then let memory agree.
+
+        Whoever caches is told before the turn ends: a change that was planned on what is cached would undo it in part.
+        """
         try:
-            stored = await doubt.settled()
-            if stored:
+            if await doubt.settled():
                 self._apply(change, inos)
+                await self.on_settled(change)
+                _log.warning("a change that was answered with an error turned out to be stored: now it is visible")
         finally:
             self._turns.give_back(inos)
-        if stored:
-            _log.warning("a change that was answered with an error turned out to be stored: now it is visible")
-            await self.on_settled(change)
 
     # --- truncation on open
 

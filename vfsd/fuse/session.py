@@ -2,8 +2,9 @@
 
 import logging
 import os
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,8 +63,19 @@ class FuseSession:
         pyfuse3.close(unmount=True)
 
     async def _invalidate(self, change: Change) -> None:
-        """Let the kernel forget what *change* made untrue, from a thread: it may have to wait for requests."""
+        """Let the kernel forget what *change* made untrue, from a thread: it may have to wait for requests.
+
+        That does not cover the size of a file, which is where the kernel appends: it learns of growth by the last byte.
+        """
+        ends = [end for op in change.ops if isinstance(op, PutInode) for end in self._end(op.ino)]
         await trio.to_thread.run_sync(_forget_cached, change)
+        await trio.to_thread.run_sync(_extend, ends)
+
+    def _end(self, ino: int) -> Iterator[tuple[int, int, bytes]]:
+        """Yield number, offset and value of the last byte of a regular file that has one."""
+        attributes = self._volume.tree.inodes[ino].attributes
+        if stat.S_ISREG(attributes.mode) and attributes.size:
+            yield ino, attributes.size - 1, self._volume.read(ino, attributes.size - 1, 1)
 
 
 def mount_options(config: MountConfig) -> frozenset[str]:
@@ -86,6 +98,15 @@ def _forget_cached(change: Change) -> None:
                     pass
         except OSError as error:  # the kernel knows no such name or inode: nothing to forget
             _log.debug("nothing to invalidate for %s: %s", type(op).__name__, error)
+
+
+def _extend(ends: Sequence[tuple[int, int, bytes]]) -> None:
+    """Give the kernel the last byte of files: where it takes one for shorter, it does so no more."""
+    for ino, offset, value in ends:
+        try:
+            pyfuse3.notify_store(pyfuse3.InodeT(ino), offset, value)
+        except OSError as error:  # as above
+            _log.debug("cannot tell the kernel the size of inode %d: %s", ino, error)
 
 
 def _check_device() -> None:

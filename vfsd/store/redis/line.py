@@ -109,13 +109,16 @@ class Line:
     async def settle(self, lost: LinkLost, seq: int, changes: Sequence[Change], deadline: float) -> bool:
         """Return whether transaction *seq* of *changes*, sent over a link that broke, was stored.
 
-        Raises InDoubt at *deadline*.
+        Raises InDoubt at *deadline*, and when the scope is lost meanwhile: nobody will ever know.
         """
         self._doubt = doubt = Doubt(f"lost the store {self.label} during a commit: {lost}", seq, changes)
         _log.warning("%s", doubt)
         self.drop(doubt)
         with trio.move_on_at(deadline):
-            return await doubt.settled()
+            stored = await doubt.settled()
+            if self._lost is not None:
+                raise doubt
+            return stored
         self._down_since = min(self._down_since, deadline - self._timeout)
         raise doubt
 
@@ -248,8 +251,13 @@ class Line:
                 self._tell(error)
                 if not attempt:
                     _log.warning("%s; trying again", error)
-                await trio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
-                attempt += 1
+            except Exception as error:  # noqa: BLE001 (a bug here must not end the mount: readers go on)
+                self._tell(StoreUnreachable(f"the store {self.label} cannot be connected, by a bug: {error!r}"))
+                _log.exception("connecting to the store %s failed by a bug; trying again", self.label)
+            else:
+                return
+            await trio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+            attempt += 1
 
     async def _renew_lease(self) -> None:
         while True:
