@@ -39,7 +39,7 @@ def _torture(arguments: argparse.Namespace, base: Path, figures: Figures) -> Non
         torture = Torture(stage, base, rng, arguments.writers, figures)
         deadline = time.monotonic() + arguments.seconds
         while time.monotonic() < deadline:
-            faults = rng.choices(setting.faults, k=rng.randint(0, 2)) if setting.faults else []
+            faults = rng.choices(setting.faults, k=rng.randint(0, 3)) if setting.faults else []
             ending = rng.choice(list(Ending) if faults else FAULTLESS)
             print(*(fault.__name__ for fault in faults), ending.name.lower(), sep=", ", flush=True)
             torture.round(faults, ending)

@@ -13,7 +13,7 @@ from tests.support.servers import RedisServer
 Fault: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 _SQUEEZE = 256 << 10
-"""Bytes left to a server that is to be full soon."""
+"""Bytes left to a server that is to be full soon, at most; or that it has too many already."""
 _LONGEST_COMMIT = 1 << 16
 """Cuts come after fewer bytes than this, of a commit's or of several."""
 _CUT_SECONDS = 1.0
@@ -82,7 +82,9 @@ class Faults:
     def full(self) -> Iterator[None]:
         """The server has no room for more than it has."""
         with self._server.client() as client:
-            client.config_set("maxmemory", client.info("memory")["used_memory"] + self._rng.randrange(_SQUEEZE))
+            client.config_set(
+                "maxmemory", client.info("memory")["used_memory"] + self._rng.randint(-_SQUEEZE, _SQUEEZE)
+            )
             self._done["squeezes of Redis"] += 1
             try:
                 self._last()
