@@ -11,18 +11,18 @@ old file.
 
 import errno
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeAlias
 
 import trio
 
 from vfsd import clock
-from vfsd.errors import FsError, InDoubt, StoreError, StoreReadOnly
+from vfsd.errors import Fenced, FsError, InDoubt, StoreError
 from vfsd.memory import MemoryCap
+from vfsd.quota import Demand, Quota
 from vfsd.store.base import Claim, Store
 from vfsd.tree.attributes import NewAttributes, plan_setattr
 from vfsd.tree.change import Change, DropChunks, Limits, PutInode
-from vfsd.tree.limits import check_limits
 from vfsd.tree.tree import Tree
 from vfsd.turns import Turns
 
@@ -50,13 +50,13 @@ class Changes:
 
     def __init__(self, tree: Tree, store: Store, claim: Claim | None, nursery: trio.Nursery, memory: MemoryCap) -> None:
         self.limits = Limits() if claim is None else claim.limits
+        self._quota = Quota(tree, self.limits, memory)
         self.on_settled: OnSettled = _nobody_to_tell
         self.last_error: tuple[int, str] | None = None
         self._tree = tree
         self._store = store
         self._claim = claim
         self._nursery = nursery
-        self._memory = memory
         self._turns = Turns()
         self._behind: set[int] = set()
 
@@ -66,19 +66,34 @@ class Changes:
         inos = await self._take_turn(touched)
         try:
             change = plan(clock.now())
-            check_limits(self._tree, change, self.limits)
-            self._memory.check(self._tree, change)
+            demand = self._quota.reserve(change)
+        except BaseException:
+            self._turns.give_back(inos)
+            raise
+        await self._carry_out(claim, change, inos, demand)
+
+    async def _carry_out(self, claim: Claim, change: Change, inos: tuple[int, ...], demand: Demand) -> None:
+        """Commit and apply a planned *change*; turn and reserved room are given back, unless it is left in doubt."""
+        try:
             if change.ops and not self._is_forgotten(inos):
                 await self._commit(claim, change, inos)
             self._apply(change, inos)
         except InDoubt as doubt:
             self._turns.leave_in_doubt(inos, doubt)
-            self._nursery.start_soon(self._settle, doubt, change, inos)
+            self._start(self._settle(doubt, change, inos, demand))
             raise
         except BaseException:
-            self._turns.give_back(inos)
+            self._end(inos, demand)
             raise
+        self._end(inos, demand)
+
+    def _end(self, inos: tuple[int, ...], demand: Demand) -> None:
+        self._quota.give_back(demand)
         self._turns.give_back(inos)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let *work* go on beside the requests. A bug in it is logged, and does not end the mount."""
+        self._nursery.start_soon(_guarded, work)
 
     async def sync(self, ino: int) -> None:
         """Do what fsync of *ino* promises beyond what every change already has. Raises StoreError."""
@@ -123,7 +138,7 @@ class Changes:
         if change.ops and self._behind:
             self._behind.difference_update(inos)
 
-    async def _settle(self, doubt: InDoubt, change: Change, inos: tuple[int, ...]) -> None:
+    async def _settle(self, doubt: InDoubt, change: Change, inos: tuple[int, ...], demand: Demand) -> None:
         """Keep the turn on *inos* until it is known whether *change* was stored, and then let memory agree.
 
         Whoever caches is told before the turn ends: a change that was planned on what is cached would undo it in part.
@@ -134,7 +149,7 @@ class Changes:
                 await self.on_settled(change)
                 _log.warning("a change that was answered with an error turned out to be stored: now it is visible")
         finally:
-            self._turns.give_back(inos)
+            self._end(inos, demand)
 
     # --- truncation on open
 
@@ -166,13 +181,13 @@ class Changes:
 
     def catch_up_soon(self, ino: int) -> None:
         """See to it that the truncation of *ino* is stored as soon as the store will take it."""
-        self._nursery.start_soon(self._catch_up_somehow, ino)
+        self._start(self._catch_up_somehow(ino))
 
     async def _catch_up_somehow(self, ino: int) -> None:
         while ino in self._behind:
             try:
                 await self.catch_up(ino)
-            except StoreReadOnly as error:
+            except Fenced as error:
                 _log.warning("the truncation of inode %d will not be stored: %s", ino, error)
                 return
             except StoreError as error:
@@ -180,9 +195,22 @@ class Changes:
                 await trio.sleep(_PAUSE_SECONDS)
 
     async def drain(self) -> None:
-        """Store every truncation that is still to be stored, before the end. Raises StoreError."""
+        """Store every truncation that is still to be stored, before the end. Raises the last StoreError."""
+        failed: StoreError | None = None
         for ino in tuple(self._behind):
-            await self.catch_up(ino)
+            try:
+                await self.catch_up(ino)
+            except StoreError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+
+async def _guarded(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except Exception:  # noqa: BLE001 (a bug beside the requests must not end the mount)
+        _log.exception("a task beside the requests failed by a bug")
 
 
 async def _nobody_to_tell(_change: Change) -> None:

@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 
 from vfsd.errors import FsError
-from vfsd.tree.change import Change
-from vfsd.tree.limits import growth
 from vfsd.tree.tree import Tree
 
 _log = logging.getLogger(__name__)
@@ -44,12 +42,10 @@ class MemoryCap:
         self._measuring = True
         self._resident, self._held = resident, _held(tree)
 
-    def check(self, tree: Tree, change: Change) -> None:
-        """Refuse *change* if memory would exceed the limit. Errors: ENOSPC."""
-        if self._limit and change.grows:
-            expected = self._resident + _held(tree) - self._held + growth(tree, change)
-            if expected > self._limit:
-                raise FsError(errno.ENOSPC)
+    def check(self, tree: Tree, more: int) -> None:
+        """Refuse what makes *tree* larger by *more* bytes if memory would exceed the limit. Errors: ENOSPC."""
+        if self._limit and self._resident + _held(tree) - self._held + more > self._limit:
+            raise FsError(errno.ENOSPC)
 
 
 def _held(tree: Tree) -> int:

@@ -10,19 +10,22 @@ from vfsd.tree.change import Change, DropChunks, Limits, PutChunks, PutInode
 from vfsd.tree.tree import Tree
 
 
-def check_limits(tree: Tree, change: Change, limits: Limits) -> None:
-    """Refuse *change* if it would exceed *limits*. Errors: EFBIG (one file), ENOSPC (files, bytes in all)."""
+def check_limits(tree: Tree, change: Change, limits: Limits, under_way: tuple[int, int] = (0, 0)) -> None:
+    """Refuse *change* if it would exceed *limits*. Errors: EFBIG (one file), ENOSPC (files, bytes in all).
+
+    *under_way* are the bytes and the files of changes that the tree does not have yet.
+    """
     if not change.grows:
         return
     if limits.max_file_bytes:
         _check_file_sizes(tree, change, limits.max_file_bytes)
     if limits.max_files:
         new = sum(isinstance(op, PutInode) and op.ino not in tree.inodes for op in change.ops)
-        if new and len(tree.inodes) + new > limits.max_files:
+        if new and len(tree.inodes) + under_way[1] + new > limits.max_files:
             raise FsError(errno.ENOSPC)
     if limits.max_bytes:
         more = growth(tree, change)
-        if more > 0 and tree.content_bytes + more > limits.max_bytes:
+        if more > 0 and tree.content_bytes + under_way[0] + more > limits.max_bytes:
             raise FsError(errno.ENOSPC)
 
 

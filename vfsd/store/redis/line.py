@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 import trio
 
-from vfsd.errors import Fenced, InDoubt, StoreError, StoreUnreachable
+from vfsd.errors import Fenced, ScopeDamaged, StoreError, StoreUnreachable
 from vfsd.store.base import LEASE_SECONDS, Claim
 from vfsd.store.owner import from_json
 from vfsd.store.redis import scripts
+from vfsd.store.redis.doubt import Doubt
 from vfsd.store.redis.history import History
 from vfsd.store.redis.keys import Keys
 from vfsd.store.redis.link import Link, LinkLost, Reply, ReplyError, Request
@@ -26,22 +27,6 @@ from vfsd.tree.change import Change
 _log = logging.getLogger(__name__)
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between attempts to bring a link up; the last one goes on."""
-
-
-class Doubt(InDoubt):
-    """A transaction with no answer: *stored* is known once *resolved* is set."""
-
-    def __init__(self, message: str, seq: int, changes: Sequence[Change]) -> None:
-        super().__init__(message)
-        self.seq = seq
-        self.changes = changes
-        self.stored = False
-        self.resolved = trio.Event()
-
-    async def settled(self) -> bool:
-        """See :meth:`vfsd.errors.InDoubt.settled`."""
-        await self.resolved.wait()
-        return self.stored
 
 
 class Line:
@@ -174,13 +159,23 @@ class Line:
         answer = await self._ask(link, request)
         if answer[0] != b"claimed":
             raise self.lose(self._reason(answer))
-        self.epoch, seq, self.next_ino = answer[1], int(answer[2]), max(self.next_ino, int(answer[3]))
+        seq, following = self._counters(answer)
+        self.epoch, self.next_ino = answer[1], max(self.next_ino, following)
         if await self._ask(link, watch(self.keys)) != self.epoch:
             raise StoreUnreachable(f"the store {self.label}: the scope's header changed while connecting")
         self._resolve_doubt(seq)
         if seq < self.seq:
             await self._store_again(link, seq)
         self.seq = max(self.seq, seq)
+
+    def _counters(self, answer: Sequence[Reply]) -> tuple[int, int]:
+        """Return ``seq`` and ``next`` of the header. Raises ScopeDamaged."""
+        try:
+            return int(answer[2]), int(answer[3])
+        except (TypeError, ValueError):
+            raise ScopeDamaged(
+                f"the header {self.keys.scope.decode()} has no readable seq and next: restore them from a backup"
+            ) from None
 
     async def _store_again(self, link: Link, seq: int) -> None:
         """Store the transactions after *seq* once more: the server acknowledged them, and has come back without."""
@@ -204,11 +199,12 @@ class Line:
         _log.warning("the store %s had lost %d acknowledged commits: stored again", self.label, len(missing))
 
     async def _ask(self, link: Link, request: Request) -> Reply:
-        """Return the last reply to *request*; raise what an error reply means."""
-        reply = (await link.call(request, trio.current_time() + self._timeout))[-1]
-        if isinstance(reply, ReplyError):
-            raise refusal(self.label, str(reply))
-        return reply
+        """Return the last reply to *request*; raise what an error among the replies means."""
+        replies = await link.call(request, trio.current_time() + self._timeout)
+        for reply in replies:
+            if isinstance(reply, ReplyError):
+                raise refusal(self.label, str(reply))
+        return replies[-1]
 
     def _resolve_doubt(self, seq: int) -> None:
         """Settle what is in doubt, *seq* being the number of the last transaction that the server has."""
@@ -224,8 +220,11 @@ class Line:
         scope = self._claim.scope
         if answer[0] == b"gone":
             return Fenced(f"scope {scope} is gone from the store {self.label}: destroyed, or flushed")
-        if answer[1]:
-            return Fenced(f"scope {scope} has been claimed by {from_json(answer[1]).describe()}")
+        try:
+            if answer[1]:
+                return Fenced(f"scope {scope} has been claimed by {from_json(answer[1]).describe()}")
+        except ScopeDamaged:
+            return Fenced(f"scope {scope} has been claimed by an owner that this vfsd cannot read")
         return Fenced(f"scope {scope} has been claimed and released by another owner")
 
     async def keep(self) -> None:
@@ -266,6 +265,9 @@ class Line:
                 answer = await trio.to_thread.run_sync(self._renew, abandon_on_cancel=True)
             except StoreError as error:
                 _log.info("could not renew the lease of scope %s: %s", self._claim.scope, error)
+                continue
+            except Exception:  # noqa: BLE001 (a bug here must not end the mount either)
+                _log.exception("renewing the lease of scope %s failed by a bug", self._claim.scope)
                 continue
             if answer[0] != b"renewed":
                 self.lose(self._reason(answer))

@@ -15,7 +15,7 @@ from vfsd.store.redis.line import Line
 from vfsd.store.redis.link import LinkLost, Reply, ReplyError, Request
 from vfsd.store.redis.replies import refusal
 from vfsd.store.redis.server import Server
-from vfsd.store.redis.transaction import Outcome, Verdict, commands, decode, encode, next_ino
+from vfsd.store.redis.transaction import Outcome, Verdict, commands, decode, encode, next_ino, watched_epoch
 from vfsd.tree.change import Change
 
 
@@ -57,14 +57,14 @@ class Session:
                     return
                 continue
             outcome = decode(replies)
-            if outcome.verdict is Verdict.REFUSED:
+            ours = self._conclude(outcome, seq, changes)
+            if outcome.verdict is Verdict.STORED:
+                return
+            if outcome.verdict is Verdict.REFUSED and ours:
                 error = refusal(self.line.label, outcome.why)
-                if self._may_pass(error):
-                    continue
-                await self._refused(error, tickets, deadline)
-                return
-            if self._conclude(outcome, seq, changes):
-                return
+                if not self._may_pass(error):
+                    await self._refused(error, tickets, deadline)
+                    return
 
     def _may_pass(self, error: StoreError) -> bool:
         """Whether a refusal is for a moment only, or another server is master by now: connect anew, and ask again."""
@@ -80,19 +80,22 @@ class Session:
         return [b"seq", b"%d" % seq, *counted]
 
     def _conclude(self, outcome: Outcome, seq: int, changes: Sequence[Change]) -> bool:
-        """Act on a verdict; return whether the changes are stored. Raises Fenced on foreign data."""
+        """Take note of a verdict; return whether the scope is still ours. Raises Fenced on foreign data.
+
+        Whatever the verdict, the header is watched anew since then: that holds only if the epoch is still ours.
+        """
         if outcome.verdict is Verdict.TORN:
             raise self.line.lose(Fenced(f"scope {self._scope}: foreign data under its keys ({outcome.why})"))
-        stored = outcome.verdict is Verdict.STORED
-        if stored:
+        if outcome.verdict is Verdict.STORED:
             self.line.stored(seq, changes)
-        self._check_epoch(outcome.epoch)
-        return stored
+        return self._is_ours(outcome.epoch)
 
-    def _check_epoch(self, epoch: Reply) -> None:
-        """See whether the scope is still ours; if not, bringing the line up finds out whose it is."""
-        if epoch != self.line.epoch:
+    def _is_ours(self, epoch: Reply) -> bool:
+        """Whether *epoch* is the one we hold; if not, bringing the line up finds out whose the scope is."""
+        ours: bool = epoch == self.line.epoch
+        if not ours:
             self.line.drop(StoreUnreachable(f"the epoch of scope {self._scope} has changed"))
+        return ours
 
     async def _refused(self, error: StoreError, tickets: Sequence[Ticket], deadline: float) -> None:
         """Nothing of a group was stored: see which of its members the server will take."""
@@ -119,17 +122,14 @@ class Session:
             if not await self.line.settle(lost, seq, [ticket.change], deadline):
                 await self._store([ticket], deadline)
             return
-        answer = replies[0]
+        answer, ours = replies[0], self._is_ours(watched_epoch(replies))
         if not isinstance(answer, ReplyError) and answer[0] == b"stored":
             self.line.stored(seq, [ticket.change])
-            self._check_epoch(replies[-1])
             return
-        if isinstance(answer, ReplyError):
+        if isinstance(answer, ReplyError) and ours:
             error = refusal(self.line.label, str(answer))
             if not self._may_pass(error):
                 raise error
-        else:
-            self._check_epoch(answer[1])
         await self._store([ticket], deadline)
 
     def _shrinking(self, change: Change, seq: int) -> Request:

@@ -7,7 +7,7 @@ from typing import TypeVar
 import trio
 
 from vfsd import clock
-from vfsd.errors import ScopeBusy, ScopeMissing, StoreError, StoreRefused
+from vfsd.errors import ScopeBusy, ScopeMissing, StoreError
 from vfsd.store.base import (
     LEASE_SECONDS,
     Batch,
@@ -22,6 +22,7 @@ from vfsd.store.base import (
 from vfsd.store.owner import Owner, from_json
 from vfsd.store.records import FORMAT, pack_limits, unpack_limits
 from vfsd.store.redis import scripts
+from vfsd.store.redis.confirm import Confirmations
 from vfsd.store.redis.keys import SCOPES, Keys
 from vfsd.store.redis.link import Link
 from vfsd.store.redis.load import Loader
@@ -32,8 +33,6 @@ from vfsd.tree.change import CHUNK_SIZE, Change, Limits
 T = TypeVar("T")
 
 _UNLINKED_AT_ONCE = 500
-_OF_TIMEOUT = 0.8
-"""Share of a commit's time-out that fsync waits for confirmations; the rest is for the answer to arrive."""
 
 
 class RedisStore(Store):
@@ -43,6 +42,7 @@ class RedisStore(Store):
         self._server = Server(url, options.timeout)
         self._options = options
         self._session: Session | None = None
+        self._confirmations: Confirmations | None = None
         self.label = self._server.label
 
     @property
@@ -66,6 +66,10 @@ class RedisStore(Store):
             self._session.line.close()
         self._session = Session(self._server, claim, self._options.timeout)
         await self._session.line.bring_up()
+        if self._options.fsync != Fsync():
+            self._confirmations = Confirmations(
+                self._server, self._session.line, self._options.fsync, self._options.timeout
+            )
         return claim
 
     def _is_new(self, scope: str) -> bool:
@@ -146,31 +150,9 @@ class RedisStore(Store):
         await self._claimed().commit(change)
 
     async def sync(self) -> None:
-        """Wait for as many replicas, or for the server's own disk, as the operator asked for.
-
-        ``WAIT`` and ``WAITAOF`` speak of what their own connection wrote; so that connection first renews the lease,
-        and what is confirmed then includes every commit before it. Raises StoreRefused if too few confirm in time.
-        """
-        if self._options.fsync != Fsync():
-            await _in_thread(self._confirm)
-
-    def _confirm(self) -> None:
-        replicas, aof = self._options.fsync
-        patience = int(self._options.timeout * 1000 * _OF_TIMEOUT)
-        renew = self._claimed().line.renewal()
-        waiting: list[bytes | str | int] = ["WAIT", replicas, patience]
-        if aof:
-            waiting = ["WAITAOF", 1, replicas, patience]
-        renewed, confirmed = self._server.pipeline([renew, waiting])
-        if renewed[0] != b"renewed":
-            raise StoreRefused(f"fsync of a scope that is lost: {self.label}")
-        on_disk, copies = confirmed if aof else (0, confirmed)
-        if on_disk < aof or copies < replicas:
-            raise StoreRefused(
-                f"fsync: {copies} of {replicas} replicas"
-                + (f" and {on_disk} of 1 disks" if aof else "")
-                + f" of the store {self.label} confirmed within {patience} ms"
-            )
+        """Wait for as many replicas, or for the server's own disk, as the operator asked for."""
+        if self._confirmations is not None:
+            await self._confirmations.confirm()
 
     async def capacity(self) -> Capacity:
         """See :meth:`Store.capacity`."""

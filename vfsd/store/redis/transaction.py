@@ -40,11 +40,24 @@ class Outcome(NamedTuple):
 
 
 def watch(keys: Keys) -> Request:
-    """Return the request that arms the fence before the first transaction."""
+    """Return the request that arms the fence before the first transaction.
+
+    It also tries whether this user may do all that the fence needs: an error among the replies means no.
+    """
     request = Request()
+    request.add(b"WATCH", keys.scope)
+    request.add(b"MULTI")
+    request.add(b"EXEC")
+    request.add(b"UNWATCH")
     request.add(b"WATCH", keys.scope)
     request.add(b"HGET", keys.scope, b"epoch")
     return request
+
+
+def watched_epoch(replies: Sequence[Reply]) -> Reply:
+    """Return the epoch that the last two replies, to WATCH and HGET, tell; None if the watch was refused."""
+    watching, epoch = replies[-2:]
+    return None if isinstance(watching, ReplyError) else epoch
 
 
 def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> Request:
@@ -62,7 +75,9 @@ def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> Re
 
 def decode(replies: Sequence[Reply]) -> Outcome:
     """Return what the replies to :func:`encode` mean."""
-    executed, _, epoch = replies[-3:]
+    executed, epoch = replies[-3], watched_epoch(replies)
+    if isinstance(replies[0], ReplyError) and not all(isinstance(reply, ReplyError) for reply in replies[:-2]):
+        return Outcome(Verdict.TORN, epoch, str(replies[0]))
     if executed is None:
         return Outcome(Verdict.DISTURBED, epoch)
     if isinstance(executed, ReplyError):
