@@ -143,6 +143,6 @@ class TreeMachine(RuleBasedStateMachine):
 
 
 TreeMachine.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, database=None, print_blob=True
+    max_examples=80, stateful_step_count=30, deadline=None, database=None, print_blob=True
 )
 TestTree = TreeMachine.TestCase

@@ -11,7 +11,7 @@ from tests.tree.actions import Actions
 from tests.tree.model import Node
 from vfsd.tree.names import NewInode
 
-WALKS = 6
+WALKS = 10
 STEPS = 400
 
 
@@ -34,7 +34,7 @@ class Walk:
             self.utimens,
             self.xattrs,
             self.look,
-            self.open_or_forget,
+            *[self.open_or_forget] * 2,
             self.tick,
         ]
 
@@ -111,5 +111,5 @@ def test_a_long_walk(number: int) -> None:
     walk = Walk(random.Random(seed))
     for step in range(1, STEPS + 1):
         walk.step()
-        if step % 50 == 0:
+        if step % 100 == 0:
             walk.remount()
