@@ -9,6 +9,7 @@ from typing import TypeAlias
 from tests.torture import operations as op
 from tests.torture.content import made_of
 from tests.torture.model import Model, Node
+from tests.torture.operation import Operation
 
 FILES = 40
 """About so many files make up a writer's directory: more are removed, fewer are made."""
@@ -19,7 +20,7 @@ MODES = (0o600, 0o644, 0o755, 0o700)
 XATTRS = (b"user.one", b"user.two")
 TIMES = (0, 1, 1_700_000_000_123_456_789, 4_102_444_800_000_000_001)
 
-Proposal: TypeAlias = Callable[[], op.Operation | None]
+Proposal: TypeAlias = Callable[[], Operation | None]
 
 
 class Chooser:
@@ -46,7 +47,7 @@ class Chooser:
             (4, self._xattr),
         ]
 
-    def next(self) -> op.Operation:
+    def next(self) -> Operation:
         """Return an operation that is possible now."""
         weights = [weight for weight, _ in self._proposals]
         while True:
@@ -57,28 +58,28 @@ class Chooser:
 
     # --- proposals
 
-    def _create(self) -> op.Operation | None:
+    def _create(self) -> Operation | None:
         path = self._free()
         if path is None or self._count() > FILES:
             return None
         kind = self._rng.choices([stat.S_IFREG, stat.S_IFDIR, stat.S_IFIFO], [10, 5, 1])[0]
         return op.Create(path, kind | self._rng.choice(MODES if kind != stat.S_IFDIR else (0o755, 0o700)))
 
-    def _symlink(self) -> op.Operation | None:
+    def _symlink(self) -> Operation | None:
         path = self._free()
         return op.Symlink(path, self._rng.choice(NAMES)) if path and self._count() <= FILES else None
 
-    def _link(self) -> op.Operation | None:
+    def _link(self) -> Operation | None:
         path, new = self._some(lambda node: not node.is_directory), self._free()
         return op.Link(path, new) if path and new and self._count() <= FILES else None
 
-    def _remove(self) -> op.Operation | None:
+    def _remove(self) -> Operation | None:
         path = self._some(lambda node: not node.entries)
         if path is None or (self._count() < FILES // 2 and self._rng.random() < 0.8):
             return None
         return op.Remove(path, self._model.node(path).is_directory)
 
-    def _rename(self) -> op.Operation | None:
+    def _rename(self) -> Operation | None:
         path, new = self._some(), self._rng.choice([self._free(), self._some()])
         if not path or not new or (new + b"/").startswith(path + b"/"):
             return None
@@ -88,14 +89,14 @@ class Chooser:
             return None
         return op.Rename(path, new)
 
-    def _exchange(self) -> op.Operation | None:
+    def _exchange(self) -> Operation | None:
         path, other = self._some(), self._some()
         if not path or not other:
             return None
         below = (path + b"/").startswith(other + b"/") or (other + b"/").startswith(path + b"/")
         return None if below else op.Exchange(path, other)
 
-    def _write(self) -> op.Operation | None:
+    def _write(self) -> Operation | None:
         path = self._regular()
         if path is None:
             return None
@@ -103,41 +104,41 @@ class Chooser:
         offset = self._rng.choice([0, self._rng.randint(0, size), size + self._rng.randint(0, 50_000)])
         return op.Write(path, offset % LARGEST, self._seed(), self._size())
 
-    def _append(self) -> op.Operation | None:
+    def _append(self) -> Operation | None:
         path = self._regular()
         if path is None or len(self._model.node(path).content) > LARGEST:
             return None
         return op.Write(path, None, self._seed(), self._size())
 
-    def _truncate(self) -> op.Operation | None:
+    def _truncate(self) -> Operation | None:
         path = self._regular()
         return op.Truncate(path, self._rng.choice([0, self._size()])) if path else None
 
-    def _rewrite(self) -> op.Operation | None:
+    def _rewrite(self) -> Operation | None:
         path = self._regular()
         return op.Rewrite(path, self._seed(), self._size()) if path else None
 
-    def _replace(self) -> op.Operation | None:
+    def _replace(self) -> Operation | None:
         path, temporary = self._regular(), self._free()
         return op.Replace(path, temporary, self._seed(), self._size()) if path and temporary else None
 
-    def _orphan(self) -> op.Operation | None:
+    def _orphan(self) -> Operation | None:
         path = self._regular()
         if path is None or self._names_of(self._model.node(path)) > 1:
             return None
         return op.Orphan(path, self._seed(), self._size())
 
-    def _chmod(self) -> op.Operation | None:
+    def _chmod(self) -> Operation | None:
         path = self._some(lambda node: not stat.S_ISLNK(node.mode))
         if path is None:
             return None
         return op.Chmod(path, self._rng.choice((0o755, 0o700) if self._model.node(path).is_directory else MODES))
 
-    def _utimes(self) -> op.Operation | None:
+    def _utimes(self) -> Operation | None:
         path = self._some()
         return op.Utimes(path, self._rng.choice(TIMES), self._rng.choice(TIMES)) if path else None
 
-    def _xattr(self) -> op.Operation | None:
+    def _xattr(self) -> Operation | None:
         path = self._some(lambda node: node.is_directory or node.is_regular)
         if path is None:
             return None

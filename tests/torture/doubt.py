@@ -7,7 +7,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from tests.torture.model import Model
-from tests.torture.operations import Operation, Rewrite
+from tests.torture.operation import Operation
+from tests.torture.operations import Rewrite
 
 EMPTIED = -1
 """Steps of a rewrite whose first write failed: the file had been emptied by opening it, which is stored on its own."""

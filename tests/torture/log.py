@@ -16,6 +16,7 @@ from tests.support.trees import Stamp
 from tests.torture import operations as op
 from tests.torture.doubt import ABSENT, Doubt, apply, concerned, states
 from tests.torture.model import Model
+from tests.torture.operation import Operation
 
 _KINDS = {kind.__name__: kind for kind in op.OPERATIONS}
 
@@ -26,7 +27,7 @@ class Log:
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def intend(self, operation: op.Operation) -> None:
+    def intend(self, operation: Operation) -> None:
         """Record what is about to be done."""
         self._append("intend", (type(operation).__name__, tuple(operation)))  # type: ignore[arg-type]  # all are tuples
 
@@ -99,7 +100,7 @@ class Account:
         if not self._is_idle(doubt.operation):
             self.reached = self.operations, self.doubt.steps
 
-    def _is_idle(self, operation: op.Operation) -> bool:
+    def _is_idle(self, operation: Operation) -> bool:
         """Whether *operation* changes nothing: it moves a name to another of the same file."""
         return isinstance(operation, (op.Rename, op.Exchange)) and not concerned(self.model, operation)
 

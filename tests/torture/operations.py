@@ -8,22 +8,13 @@ to logs as plain values.
 import os
 import stat
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from tests.support.syscalls import closing_fd, renameat2
 from tests.torture.content import made_of, write, written
 from tests.torture.model import Model, Node
+from tests.torture.operation import Operation
 from vfsd.tree.names import RENAME_EXCHANGE
-
-
-class Operation(Protocol):
-    """What every operation can do."""
-
-    def run(self, root: bytes) -> Iterator[None]:
-        """Do it for real, below *root*, and yield after each change. Raises OSError, CutShort."""
-
-    def steps(self, model: Model) -> Iterator[bool]:
-        """Do it to *model*, and yield after each change: whether the next one may really be part of the same."""
 
 
 class Create(NamedTuple):

@@ -23,7 +23,7 @@ from tests.torture.content import CutShort
 from tests.torture.doubt import Doubt, apply, concerned
 from tests.torture.log import Log
 from tests.torture.model import Model
-from tests.torture.operations import Operation
+from tests.torture.operation import Operation
 
 GONE = frozenset({errno.ENOTCONN, errno.ECONNABORTED})
 """What system calls answer when the daemon ends meanwhile, or has ended."""
