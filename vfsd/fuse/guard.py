@@ -60,11 +60,12 @@ class Observer(Protocol):
 
 
 def install(operations: pyfuse3.Operations, observer: Observer | None) -> None:
-    """Put the guard around every handler of *operations*, and *observer*, if any, around what it lets through."""
+    """Put *observer*, if any, around every handler of *operations*, and the guard around both."""
     for name in HANDLERS:
-        handler = _guarded(name, getattr(operations, name))
+        handler = getattr(operations, name)
         if observer is not None:
             handler = _observed(name, handler, observer)
+        handler = _guarded(name, handler)
         setattr(operations, name, _last_line(name, handler) if name == "forget" else handler)
 
 
@@ -88,6 +89,7 @@ def _guarded(name: str, handler: Handler) -> Handler:
 
 
 def _observed(name: str, handler: Handler, observer: Observer) -> Handler:
+    @functools.wraps(handler)
     async def observed(*arguments: Any) -> Any:
         return await observer.observe(name, handler, arguments)
 

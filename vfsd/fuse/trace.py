@@ -1,12 +1,12 @@
 """``--debug``: one line for every request, with operation, path, arguments, result and duration.
 
-The kernel speaks of inode numbers; the tracer remembers under which name each was last seen, for people. Never
-installed otherwise: it costs as much as many a request.
+The kernel speaks of inode numbers; the tracer remembers under which name each was last seen, for people, and for as
+long as the kernel knows the number. Never installed otherwise: it costs as much as many a request.
 """
 
 import logging
 import time
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyfuse3
 
@@ -15,14 +15,59 @@ from vfsd.tree.change import ROOT
 
 _log = logging.getLogger(__name__)
 _LONGEST = 64
-_NAMING = frozenset({"lookup", "create", "mknod", "mkdir", "symlink"})
+_BY_HANDLE = frozenset({"read", "write", "fsync", "release", "readdir", "releasedir", "fsyncdir", "flush"})
+_EXCHANGE = 2  # RENAME_EXCHANGE, renameat2(2)
+
+_Place: TypeAlias = tuple[int, bytes]
+"""A directory's inode number, and a name in it."""
+
+
+class _Names:
+    """Under which name each inode was last seen. What is told late or twice does no harm: it is for people."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, _Place] = {}
+        self._inodes: dict[_Place, int] = {}
+
+    def remember(self, ino: int, place: _Place) -> None:
+        """Take *place* for the name of *ino* from now on."""
+        self.forget(ino)
+        self._places[ino] = place
+        self._inodes[place] = ino
+
+    def forget(self, ino: int) -> None:
+        """Forget the name of *ino*."""
+        place = self._places.pop(ino, None)
+        if place is not None and self._inodes.get(place) == ino:
+            del self._inodes[place]
+
+    def move(self, source: _Place, target: _Place, *, exchange: bool) -> None:
+        """Let what was seen at *source* be at *target*, and the other way round in an exchange."""
+        moved, other = self._inodes.pop(source, None), self._inodes.pop(target, None)
+        if moved is not None:
+            self.remember(moved, target)
+        if other is not None and exchange:
+            self.remember(other, source)
+
+    def path(self, ino: int) -> str:
+        """Return the path of *ino* as far as it is known; it begins with the number of the first directory that is not.
+
+        Names seen at different times may lead in a circle: the path ends where it would close.
+        """
+        parts: list[bytes] = []
+        seen: set[int] = set()
+        while ino in self._places and ino not in seen:
+            seen.add(ino)
+            ino, name = self._places[ino]
+            parts.append(name)
+        return ("/" if ino == ROOT else f"#{ino}/") + _text(b"/".join(reversed(parts)))
 
 
 class Tracer:
     """Logs each request at level DEBUG."""
 
     def __init__(self) -> None:
-        self._names: dict[int, tuple[int, bytes]] = {}
+        self._names = _Names()
         self._handles: dict[int, int] = {}
 
     async def observe(self, name: str, handler: Handler, arguments: tuple[Any, ...]) -> Any:
@@ -31,8 +76,8 @@ class Tracer:
         started = time.perf_counter_ns()
         try:
             reply = await handler(*arguments)
-        except pyfuse3.FUSEError as error:
-            self._tell(subject, str(error), started)
+        except Exception as error:
+            self._tell(subject, str(error) or type(error).__name__, started)
             raise
         self._remember(name, arguments, reply)
         self._tell(subject, _shown(reply), started)
@@ -42,34 +87,43 @@ class Tracer:
         _log.debug("%s -> %s (%d us)", subject, result, (time.perf_counter_ns() - started) // 1000)
 
     def _subject(self, name: str, arguments: tuple[Any, ...]) -> str:
-        if name in {"read", "write", "fsync", "release", "readdir", "releasedir", "fsyncdir", "flush"}:
-            path = self._path(self._handles.get(arguments[0], 0))
+        if name in _BY_HANDLE:
+            path = self._names.path(self._handles.get(arguments[0], 0))
             return f"{name} {path} fh={arguments[0]} {_arguments(arguments[1:])}"
         if name in {"forget", "statfs"}:
             return f"{name} {_arguments(arguments)}"
-        return f"{name} {self._path(arguments[0])} {_arguments(arguments[1:])}"
-
-    def _path(self, ino: int) -> str:
-        parts: list[bytes] = []
-        while ino != ROOT:
-            if ino not in self._names:
-                return f"#{ino}/" + _text(b"/".join(reversed(parts)))
-            ino, name = self._names[ino]
-            parts.append(name)
-        return "/" + _text(b"/".join(reversed(parts)))
+        return f"{name} {self._names.path(arguments[0])} {_arguments(arguments[1:])}"
 
     def _remember(self, name: str, arguments: tuple[Any, ...], reply: Any) -> None:
-        if name == "create":
-            self._handles[reply[0].fh] = reply[1].st_ino
-            reply = reply[1]
-        elif name == "open":
-            self._handles[reply.fh] = arguments[0]
-        elif name == "opendir":
-            self._handles[reply] = arguments[0]
-        elif name == "link":
-            self._names[arguments[0]] = (arguments[1], arguments[2])
-        if name in _NAMING and reply.st_ino and arguments[1] not in {b".", b".."}:
-            self._names[reply.st_ino] = (arguments[0], arguments[1])
+        """Take in what a request that succeeded says about names and handles."""
+        self._remember_handle(name, arguments, reply)
+        match name:
+            case "create":
+                self._remember_name(arguments, reply[1])
+            case "lookup" | "mknod" | "mkdir" | "symlink":
+                self._remember_name(arguments, reply)
+            case "link":
+                self._names.remember(arguments[0], arguments[1:3])
+            case "rename":
+                self._names.move(arguments[:2], arguments[2:4], exchange=bool(arguments[4] & _EXCHANGE))
+            case "forget":
+                for ino, _lookups in arguments[0]:
+                    self._names.forget(ino)
+
+    def _remember_name(self, arguments: tuple[Any, ...], attributes: pyfuse3.EntryAttributes) -> None:
+        if attributes.st_ino and arguments[1] not in {b".", b".."}:
+            self._names.remember(attributes.st_ino, arguments[:2])
+
+    def _remember_handle(self, name: str, arguments: tuple[Any, ...], reply: Any) -> None:
+        match name:
+            case "create":
+                self._handles[reply[0].fh] = reply[1].st_ino
+            case "open":
+                self._handles[reply.fh] = arguments[0]
+            case "opendir":
+                self._handles[reply] = arguments[0]
+            case "release" | "releasedir":
+                self._handles.pop(arguments[0], None)
 
 
 def _arguments(arguments: tuple[Any, ...]) -> str:
