@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 import socket
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from vfsd import clock
@@ -32,8 +32,14 @@ class Owner:
         return json.dumps(asdict(self), separators=(",", ":"))
 
     def is_gone(self) -> bool:
-        """Whether the daemon is known to have ended: this is its host, and its process is no more."""
-        return self.host_id == _host_id() and _started(self.pid) != self.started
+        """Whether the daemon is known to have ended: this is its host, and its process is no more.
+
+        Where that cannot be found out (no descriptor left, no rights), it is not known.
+        """
+        try:
+            return self.host_id == _host_id() and not _lives(self.pid, self.started)
+        except OSError:
+            return False
 
     def describe(self) -> str:
         """Return one phrase for people: host, pid, mountpoint and since when."""
@@ -42,9 +48,12 @@ class Owner:
 
 
 def from_json(text: str | bytes) -> Owner:
-    """Return a stored owner. Raises ScopeDamaged if it is none."""
+    """Return a stored owner; what a newer vfsd may have added is left out. Raises ScopeDamaged if it is none."""
     try:
-        return Owner(**json.loads(text))
+        record = json.loads(text)
+        return Owner(**{field.name: record[field.name] for field in fields(Owner)})
+    except KeyError as error:
+        raise ScopeDamaged(f"the owner record lacks {error}: {text!r}") from None
     except (ValueError, TypeError) as error:
         raise ScopeDamaged(f"the owner record cannot be read ({error}): {text!r}") from None
 
@@ -68,11 +77,31 @@ def _host_id() -> str:
     return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
 
 
-def _started(pid: int) -> int | None:
-    """Return when process *pid* started (clock ticks since boot), or None if there is none (a zombie is none)."""
+def _lives(pid: int, started: int) -> bool:
+    """Whether process *pid* is there and the one that *started* then. Raises OSError if that cannot be found out."""
     try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
+        return _started(pid) == started
+    except (FileNotFoundError, ProcessLookupError):
+        return _can_be_signalled(pid)
+
+
+def _can_be_signalled(pid: int) -> bool:
+    """Whether there is a process *pid*: /proc may hide those of other users (:manpage:`proc(5)`, hidepid).
+
+    Raises PermissionError if there is one of another user.
+    """
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
+def _started(pid: int) -> int | None:
+    """Return when process *pid* started (clock ticks since boot), or None for a zombie.
+
+    Raises FileNotFoundError or ProcessLookupError if it is not to be seen, and OSError if /proc cannot be read.
+    """
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     state, started = after_name[0], after_name[19]
     return None if state in "ZX" else int(started)

@@ -1,0 +1,84 @@
+"""Whether an owner is gone: only if that is certain. What /proc does not show may live all the same."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from vfsd.errors import ScopeDamaged
+from vfsd.store.owner import Owner, from_json, this_process
+
+_MAKE = "from vfsd.store.owner import this_process; print(this_process('/mnt/dead').to_json(), flush=True)"
+_ASK = "import sys; from vfsd.store.owner import from_json; print(from_json(sys.argv[1]).is_gone())"
+_ASK_WITHOUT_DESCRIPTORS = (
+    "import resource, sys; from vfsd.store.owner import from_json; owner = from_json(sys.argv[1]);"
+    "resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0)); print(owner.is_gone())"
+)
+
+
+@pytest.fixture
+def process() -> Iterator[tuple[subprocess.Popen[str], Owner]]:
+    """Yield a living process and its owner record."""
+    command = [sys.executable, "-c", f"{_MAKE}; input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as living:
+        assert living.stdout is not None
+        try:
+            yield living, from_json(living.stdout.readline())
+        finally:
+            living.kill()
+
+
+def _asked(program: str, owner: Owner, *prefix: str) -> str:
+    """Return what another process says of *owner*."""
+    command = [*prefix, sys.executable, "-c", program, owner.to_json()]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_process_is_gone_once_it_has_ended_even_as_a_zombie(process: tuple[subprocess.Popen[str], Owner]) -> None:
+    living, owner = process
+    assert not owner.is_gone()
+    living.kill()
+    os.waitid(os.P_PID, living.pid, os.WEXITED | os.WNOWAIT)
+    assert owner.is_gone()
+    living.wait()
+    assert owner.is_gone()
+
+
+def test_another_process_of_that_number_is_not_the_owner() -> None:
+    record = json.loads(this_process("/mnt").to_json())
+    assert from_json(json.dumps({**record, "started": record["started"] + 1})).is_gone()
+
+
+def test_who_has_no_descriptor_to_look_with_does_not_know(process: tuple[subprocess.Popen[str], Owner]) -> None:
+    living, owner = process
+    assert _asked(_ASK_WITHOUT_DESCRIPTORS, owner) == "False"
+    living.kill()
+    living.wait()
+    assert _asked(_ASK_WITHOUT_DESCRIPTORS, owner) == "False"
+    assert _asked(_ASK, owner) == "True"
+
+
+def test_a_process_of_another_user_that_proc_hides_lives(process: tuple[subprocess.Popen[str], Owner]) -> None:
+    living, owner = process
+    hidden = 'mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --clear-groups "$@"'
+    prefix = ("unshare", "--mount", "sh", "-c", hidden, "sh")
+    assert _asked(_ASK, owner, *prefix) == "False"
+    living.kill()
+    living.wait()
+    assert _asked(_ASK, owner, *prefix) == "True"
+
+
+def test_what_a_newer_vfsd_added_is_left_out_and_what_is_missing_is_damage() -> None:
+    owner = this_process("/mnt")
+    record = json.loads(owner.to_json())
+    assert from_json(json.dumps({**record, "added": [1]})) == owner
+    for name in record:
+        rest = {key: value for key, value in record.items() if key != name}
+        with pytest.raises(ScopeDamaged, match=name):
+            from_json(json.dumps(rest))
+    for text in ("", "[]", "7", "null"):
+        with pytest.raises(ScopeDamaged):
+            from_json(text)
