@@ -2,6 +2,8 @@
 
 ``redis+sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…]/SERVICE[/DB]`` asks the Sentinels anew at each connection, so
 that a mount follows a failover. ``?sentinel_username=…&sentinel_password=…`` are for the Sentinels themselves.
+
+Of redis-py's own options a URL may give those that say how a server is reached. The others are ours to decide.
 """
 
 from typing import Any
@@ -12,15 +14,39 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
+from vfsd.errors import UsageError
+from vfsd.store.label import hidden
+
 SENTINEL = "redis+sentinel"
 _SENTINEL_PORT = 26379
 
+_LOGIN = frozenset({"db", "username", "password"})
+_TLS = frozenset(
+    {
+        "ssl_ca_certs",
+        "ssl_ca_path",
+        "ssl_certfile",
+        "ssl_keyfile",
+        "ssl_password",
+        "ssl_cert_reqs",
+        "ssl_check_hostname",
+    }
+)
+_OPTIONS = {
+    "redis": _LOGIN,
+    "unix": _LOGIN,
+    "rediss": _LOGIN | _TLS,
+    SENTINEL: frozenset({"sentinel_username", "sentinel_password"}),
+}
+"""By scheme: the options that a URL may have after its question mark."""
+
 
 def connection_pool(url: str, timeout: float) -> redis.ConnectionPool:
-    """Return the pool for *url*; each connect and each answer may take *timeout* seconds. Raises ValueError.
+    """Return the pool for *url*; a connect or an answer may take *timeout* seconds. Raises UsageError, ValueError.
 
     redis-py's own retries are off: it may execute a command twice, and a claim must not be.
     """
+    _check_options(url)
     options: dict[str, Any] = {
         "protocol": 2,
         "retry": Retry(NoBackoff(), 0),
@@ -31,6 +57,20 @@ def connection_pool(url: str, timeout: float) -> redis.ConnectionPool:
     if urlsplit(url).scheme == SENTINEL:
         return _sentinel_pool(url, options)
     return redis.ConnectionPool.from_url(url, **options)
+
+
+def _check_options(url: str) -> None:
+    """Refuse an option that is not for the URL to give: redis-py would let it override ours. Raises UsageError.
+
+    What has no value is not named: it may be the end of a password with a raw ``&`` in it.
+    """
+    parts = urlsplit(url)
+    known = _OPTIONS[parts.scheme]
+    for setting in filter(None, parts.query.split("&")):
+        name, equals, _ = setting.partition("=")
+        if not equals or name not in known:
+            what = f"unknown option {name!r}" if equals else "an option without a value"
+            raise UsageError(f"store {hidden(url)}: {what}; {parts.scheme} takes {', '.join(sorted(known))}")
 
 
 def _sentinel_pool(url: str, options: dict[str, Any]) -> redis.ConnectionPool:
