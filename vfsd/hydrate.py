@@ -14,7 +14,9 @@ import trio
 
 from vfsd.errors import ScopeChanged, ScopeDamaged
 from vfsd.store.base import Batch, Damage, Store
-from vfsd.tree.change import ROOT, PutChunks, PutEntry, PutInode
+from vfsd.tree.change import CHUNK_SIZE, ROOT, PutChunks, PutEntry, PutInode
+from vfsd.tree.draft import NAME_MAX
+from vfsd.tree.inode import Inode
 from vfsd.tree.tree import Tree
 
 _log = logging.getLogger(__name__)
@@ -91,10 +93,25 @@ class _Assembly:
                     self.tree.replay((op,))
                 case PutEntry():
                     self._entries[op.parent, op.name] = op
-                case PutChunks() if op.ino not in self.tree.inodes:
-                    self._damaged(f"data of inode {op.ino}", "there is no such inode")
                 case PutChunks():
-                    self.tree.replay((op,))
+                    self._add_chunks(op)
+
+    def _add_chunks(self, op: PutChunks) -> None:
+        inode = self.tree.inodes.get(op.ino)
+        if inode is None:
+            self._damaged(f"data of inode {op.ino}", "there is no such inode")
+            return
+        sound = {number: chunk for number, chunk in op.chunks.items() if self._belongs(inode, number, chunk)}
+        self.tree.replay((PutChunks(op.ino, sound),))
+
+    def _belongs(self, inode: Inode, number: int, chunk: bytes) -> bool:
+        """Whether a chunk is one, and lies within its file: a chunk beyond the end would show when the file grows."""
+        size = inode.attributes.size if inode.attributes.is_regular else 0
+        if not 0 < len(chunk) <= CHUNK_SIZE:
+            return self._damaged(f"chunk {number} of inode {inode.ino}", f"a chunk of {len(chunk)} bytes")
+        if not 0 <= number * CHUNK_SIZE < size:
+            return self._damaged(f"chunk {number} of inode {inode.ino}", f"it lies outside the file's {size} bytes")
+        return True
 
     def finish(self) -> Tree:
         """Link the entries, then see that every inode is reached, and as often as it says."""
@@ -106,6 +123,8 @@ class _Assembly:
     def _fits(self, entry: PutEntry) -> bool:
         parent, child = self.tree.inodes.get(entry.parent), self.tree.inodes.get(entry.ino)
         key = f"entry {entry.parent}/{entry.name!r}"
+        if not _is_name(entry.name):
+            return self._damaged(key, "no directory can hold such a name")
         if parent is None or parent.directory is None:
             return self._damaged(key, f"inode {entry.parent} is no directory")
         if child is None:
@@ -147,3 +166,8 @@ class _Assembly:
     def _damaged(self, key: str, why: str) -> bool:
         self.damages.append(Damage(key, why))
         return False
+
+
+def _is_name(name: bytes) -> bool:
+    """Whether the kernel can ask for *name*, and take it in a listing (:manpage:`path_resolution(7)`)."""
+    return 0 < len(name) <= NAME_MAX and name not in {b".", b".."} and b"/" not in name and b"\0" not in name

@@ -3,11 +3,14 @@
 import stat
 from collections.abc import AsyncIterator
 
+import pytest
+
+from vfsd.errors import ScopeDamaged
 from vfsd.hydrate import hydrate
 from vfsd.store.base import Batch, Claim, Store, Terms
 from vfsd.store.memory import MemoryStore
 from vfsd.store.owner import this_process
-from vfsd.tree.change import ROOT, Attributes, Change, PutEntry, PutInode
+from vfsd.tree.change import CHUNK_SIZE, ROOT, Attributes, Change, Op, PutChunks, PutEntry, PutInode
 from vfsd.tree.inode import FIRST_COOKIE
 
 DIRECTORY = Attributes(stat.S_IFDIR | 0o755, 3, 0, 0, 0, 0, 1, 1, 1)
@@ -57,3 +60,49 @@ async def test_a_directory_may_have_been_named_before_the_one_that_holds_it() ->
     tree = await hydrate(store, "scope", _silent)
     assert tree.is_below(3, 2)
     assert tree.inodes[2].attributes.nlink == 3
+
+
+NO_NAMES = [b"a/b", b"a\0b", b".", b"..", b"n" * 256]
+NO_CHUNKS = {
+    "numbered below zero": {-1: b"x"},
+    "beyond the end": {2: b"x"},
+    "far beyond the end": {1 << 60: b"x"},
+    "too long": {0: b"x" * (CHUNK_SIZE + 1)},
+    "empty": {0: b""},
+}
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+async def test_a_name_that_no_kernel_could_ask_for_is_damage(name: bytes) -> None:
+    store = MemoryStore()
+    claim = await _fill(store)
+    ops = (PutInode(5, FILE), PutEntry(ROOT, name, 5, FIRST_COOKIE + 8))
+    await store.commit(claim, Change(ops, grows=True))
+    with pytest.raises(ScopeDamaged, match="no directory can hold such a name"):
+        await hydrate(store, "scope", _silent)
+    tree = await hydrate(store, "scope", _silent, salvage=True)
+    assert list(tree.directory(ROOT).entries) == [b"b"]
+
+
+@pytest.mark.parametrize("chunks", NO_CHUNKS.values(), ids=NO_CHUNKS)
+async def test_a_chunk_that_is_none_or_lies_outside_its_file_is_damage(chunks: dict[int, bytes]) -> None:
+    store = MemoryStore()
+    claim = await _fill(store)
+    ops: tuple[Op, ...] = (
+        PutInode(4, FILE._replace(size=2 * CHUNK_SIZE)),
+        PutChunks(4, {1: b"sound", **chunks}),
+    )
+    await store.commit(claim, Change(ops, grows=True))
+    with pytest.raises(ScopeDamaged, match=r"1 damaged records: chunk -?[0-9]+ of inode 4: "):
+        await hydrate(store, "scope", _silent)
+    tree = await hydrate(store, "scope", _silent, salvage=True)
+    assert tree.inodes[4].chunks == {1: b"sound"}
+    assert tree.content_bytes == len(b"sound")
+
+
+async def test_content_of_what_is_no_file_is_damage() -> None:
+    store = MemoryStore()
+    claim = await _fill(store)
+    await store.commit(claim, Change((PutChunks(3, {0: b"x"}),), grows=True))
+    with pytest.raises(ScopeDamaged, match="chunk 0 of inode 3: "):
+        await hydrate(store, "scope", _silent)
