@@ -54,7 +54,7 @@ class Turns:
                 lot.unpark_all()
 
     def give_back(self, inos: Iterable[int]) -> None:
-        """End the turn on all *inos*, and let those who wait try again, the first to come first."""
+        """End the turn on all *inos*, and let those who wait try again, in no particular order."""
         for ino in set(inos):
             self._in_doubt.pop(ino, None)
             lot = self._held.pop(ino)
