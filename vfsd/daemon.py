@@ -1,7 +1,7 @@
 """The life of one mount: check → claim → hydrate → mount → ready → serve → drain → unmount → release.
 
-Each step undoes itself on the way out, whatever ends it. The daemon never touches its own mountpoint once it is
-mounted: it would wait for itself.
+Each step undoes itself on the way out, whatever ends it; a signal is such an end at every step. The daemon never
+touches its own mountpoint once it is mounted: it would wait for itself.
 """
 
 import faulthandler
@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -47,24 +47,41 @@ class Daemon:
         self._since_ns = clock.now()
         self._memory = MemoryCap(config.max_memory)
         self._unfinished: list[str] = []
+        self._everything = trio.CancelScope()
+        self._stop: Callable[[], None] = self._everything.cancel
+        """What the first signal does: until the mount is served there is nothing to finish."""
 
     async def run(self) -> None:
         """Live, from claim to release. Raises VfsdError for what keeps the mount from coming up or ending well."""
-        async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
-            options = StoreOptions(self._config.store_timeout, self._config.allow_eviction, self._config.fsync)
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1) as signals:
+            faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=True)
+            async with trio.open_nursery() as beside:
+                beside.start_soon(self._heed_signals, signals)
+                await self._live()
+                beside.cancel_scope.cancel()
+        if self._unfinished:
+            raise UncleanEnd("; ".join(self._unfinished))
+
+    async def _live(self) -> None:
+        options = StoreOptions(self._config.store_timeout, self._config.allow_eviction, self._config.fsync)
+        async with AsyncExitStack() as stack:
             store = open_store(self._config.store, options)
             stack.push_async_callback(store.aclose)
+            with self._everything:
+                await self._live_with(store, stack)
+
+    async def _live_with(self, store: Store, stack: AsyncExitStack) -> None:
+        """Live on *store*; what outlasts a forced end is left to *stack*."""
+        async with trio.open_nursery() as nursery:
             for warning in await store.check():
                 self._herald.warn(warning)
             claim = await self._claim(store, stack)
             if claim is not None:
                 nursery.start_soon(store.keep, claim)
             volume = await self._hydrated(store, claim, nursery)
-            await self._serve(volume, nursery)
+            await self._serve(volume)
             await self._drain(volume)
             nursery.cancel_scope.cancel()
-        if self._unfinished:
-            raise UncleanEnd("; ".join(self._unfinished))
 
     async def _claim(self, store: Store, stack: AsyncExitStack) -> Claim | None:
         """Claim the scope, unless it is only to be read, and see that it will be released."""
@@ -72,7 +89,8 @@ class Daemon:
         if config.read_only:
             return None
         terms = Terms(create=not config.must_exist, take_over=config.take_over, limits=config.limits)
-        claim = await store.claim(config.scope, this_process(config.mountpoint), terms)
+        with trio.CancelScope(shield=True):  # a claim of which nobody has heard could not be released
+            claim = await store.claim(config.scope, this_process(config.mountpoint), terms)
         stack.push_async_callback(self._release, store, claim)
         if claim.created:
             self._herald.note(f"created scope {config.scope} in {store.label}")
@@ -106,43 +124,47 @@ class Daemon:
         self._memory.sample(tree)
         return volume
 
-    async def _serve(self, volume: Volume, nursery: trio.Nursery) -> None:
+    async def _serve(self, volume: Volume) -> None:
         """Mount, say so, and answer requests until told to stop or unmounted from outside."""
         session = FuseSession(volume, self._config)
         session.mount()
         try:
             async with trio.open_nursery() as beside:
-                beside.start_soon(self._heed_signals, session, nursery)
-                beside.start_soon(_keep_measuring, volume)
+                beside.start_soon(keep_measuring, volume)
                 if self._config.max_memory:
                     beside.start_soon(self._keep_sampling, volume.tree)
                 async with _control_socket(self._registration(volume.store), self._handlers(volume), beside):
                     beside.start_soon(self._announce, volume.tree)
-                    await session.serve()
-                    self._herald.stopping()
+                    await self._serve_until_stopped(session)
                 beside.cancel_scope.cancel()
         finally:
             session.close()
+
+    async def _serve_until_stopped(self, session: FuseSession) -> None:
+        self._stop = session.stop
+        try:
+            await session.serve()
+        finally:
+            self._stop = _go_on_ending
+        self._herald.stopping()
 
     async def _announce(self, tree: Tree) -> None:
         config = self._config
         self._herald.ready(f"scope {config.scope} mounted at {config.mountpoint}, {len(tree.inodes)} files")
 
-    async def _heed_signals(self, session: FuseSession, everything: trio.Nursery) -> None:
+    async def _heed_signals(self, signals: AsyncIterator[int]) -> None:
         """Stop at the first SIGTERM or SIGINT, force the end at the second; dump tasks and threads at SIGUSR1."""
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1) as signals:
-            faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=True)
-            stopping = False
-            async for number in signals:
-                if number == signal.SIGUSR1:
-                    _log.info("tasks:\n%s", describe_tasks())
-                elif stopping:
-                    self._unfinished.append("forced to end: what was in flight got no answer")
-                    everything.cancel_scope.cancel()
-                else:
-                    stopping = True
-                    _log.info("%s: finishing what is in flight", signal.Signals(number).name)
-                    session.stop()
+        stopping = False
+        async for number in signals:
+            if number == signal.SIGUSR1:
+                _log.info("tasks:\n%s", describe_tasks())
+            elif stopping:
+                self._unfinished.append("forced to end: what was in flight got no answer")
+                self._everything.cancel()
+            else:
+                stopping = True
+                _log.info("%s: finishing what is in flight", signal.Signals(number).name)
+                self._stop()
 
     async def _keep_sampling(self, tree: Tree) -> None:
         """Measure the daemon's memory often enough that its cap holds."""
@@ -183,11 +205,15 @@ async def _control_socket(
         registry.unregister(registration.mountpoint)
 
 
-async def _keep_measuring(volume: Volume) -> None:
-    """Ask the store for its room now and then: statfs never does."""
+def _go_on_ending() -> None:
+    """Do nothing: what is left to do, storing and releasing, has its own time limits."""
+
+
+async def keep_measuring(volume: Volume) -> None:
+    """Ask the store for its room now and then: statfs never does. No trouble with that ends a mount."""
     while True:
         await trio.sleep(_MEASURE_SECONDS)
         try:
             await volume.measure_room()
-        except StoreError as error:
+        except (StoreError, OSError) as error:
             _log.info("could not measure the store's room: %s", error)
