@@ -13,7 +13,13 @@ DEFAULT_STORE = "redis://127.0.0.1:6379/0"
 STORE_TIMEOUT = 5.0
 """Longest a commit may take, in seconds."""
 
-_SIZE = re.compile(r"(\d+)([KMGT]?)(?:I?B)?")
+LONGEST_WAIT = 86_400.0
+"""Most that any time limit may be, in seconds."""
+MOST = 2**63 - 1
+"""Largest number that every store can keep."""
+
+_SIZE = re.compile(r"([0-9]{1,20})([KMGT]?)(?:I?B)?")
+_COUNT = re.compile(r"[1-9][0-9]{0,3}")
 _SCOPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,199}")
 
 
@@ -46,7 +52,12 @@ class MountConfig:
 
 
 def store_url(given: str | None) -> str:
-    """Return the store to use: the one given, else ``$VFSD_STORE``, else a Redis on this host."""
+    """Return the store to use: the one given, else ``$VFSD_STORE`` unless empty, else a Redis on this host.
+
+    Raises UsageError if the one given is empty: a variable that was meant to name it is not set.
+    """
+    if given is not None and not given.strip():
+        raise UsageError("--store is empty: name a store, or leave the option out")
     return given or os.environ.get("VFSD_STORE") or DEFAULT_STORE
 
 
@@ -64,7 +75,17 @@ def size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip().upper())
     if match is None:
         raise UsageError(f"{text!r} is no size: write a number of bytes, or one with K, M, G or T, as in 512M")
-    return int(match[1]) << (10 * "KMGT".index(match[2]) + 10 if match[2] else 0)
+    count = int(match[1]) << (10 * "KMGT".index(match[2]) + 10 if match[2] else 0)
+    if count > MOST:
+        raise UsageError(f"{text!r} is too large: the most is {MOST} bytes")
+    return count
+
+
+def seconds(option: str, given: float) -> float:
+    """Return *given* if *option* may wait so long. Raises UsageError."""
+    if not 0 < given <= LONGEST_WAIT:  # refuses nan too
+        raise UsageError(f"{option} {given:g}: expected seconds, more than 0 and at most {LONGEST_WAIT:g}")
+    return given
 
 
 def fsync(text: str) -> Fsync:
@@ -74,7 +95,7 @@ def fsync(text: str) -> Fsync:
     if text == "waitaof":
         return Fsync(aof=True)
     kind, _, count = text.partition(":")
-    if kind == "wait" and count.isdigit() and int(count):
+    if kind == "wait" and _COUNT.fullmatch(count):
         return Fsync(replicas=int(count))
     raise UsageError(f"--fsync {text}: expected none, wait:N with N replicas, or waitaof")
 
@@ -82,14 +103,16 @@ def fsync(text: str) -> Fsync:
 def runtime_dir() -> Path:
     """Return where this user's mounts are registered: ``/run/vfsd`` for root, else below ``$XDG_RUNTIME_DIR``.
 
-    ``$VFSD_RUNTIME_DIR`` overrides both.
+    ``$VFSD_RUNTIME_DIR`` overrides both; UsageError if it is relative, for a daemon has another working directory.
     """
     if chosen := os.environ.get("VFSD_RUNTIME_DIR"):
+        if not Path(chosen).is_absolute():
+            raise UsageError(f"VFSD_RUNTIME_DIR is {chosen}: it must be an absolute path")
         return Path(chosen)
     if os.geteuid() == 0:
         return Path("/run/vfsd")
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(base) / "vfsd" if base else Path(f"/tmp/vfsd-{os.geteuid()}")  # noqa: S108 (made 0700, owner checked)
+    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    return Path(base) / "vfsd" if Path(base).is_absolute() else Path(f"/tmp/vfsd-{os.geteuid()}")  # noqa: S108 (made 0700, owner checked)
 
 
 def default_log_file(scope: str) -> Path:

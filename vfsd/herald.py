@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from vfsd.config import notify_socket
@@ -16,7 +17,13 @@ _log = logging.getLogger(__name__)
 
 
 class Herald:
-    """Tells the log, and systemd if it listens (:manpage:`sd_notify(3)`)."""
+    """Tells the log, and systemd if it listens (:manpage:`sd_notify(3)`).
+
+    *on_ready* is called when the mount answers.
+    """
+
+    def __init__(self, on_ready: Callable[[], None]) -> None:
+        self._on_ready = on_ready
 
     def note(self, text: str) -> None:
         """Say something the operator should know and need not act on."""
@@ -31,6 +38,7 @@ class Herald:
 
     def ready(self, text: str) -> None:
         """Say that the mount answers."""
+        self._on_ready()
         _log.info("%s", text)
         _notify_systemd(f"READY=1\nSTATUS={text}")
 
@@ -42,7 +50,8 @@ class Herald:
 class PipeHerald(Herald):
     """Tells the log, and a command that reads the other end of the pipe *descriptor* as a JSON object a line."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, on_ready: Callable[[], None]) -> None:
+        super().__init__(on_ready)
         self._descriptor = descriptor
 
     def note(self, text: str) -> None:

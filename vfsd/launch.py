@@ -4,6 +4,7 @@ It forks before trio is imported, since an event loop must not cross a fork; the
 pipe until the mount answers.
 """
 
+import contextlib
 import json
 import logging
 import logging.handlers
@@ -16,6 +17,7 @@ from typing import Any
 from vfsd.config import MountConfig, default_log_file
 from vfsd.errors import UsageError, VfsdError, exit_status_of
 from vfsd.herald import Herald, PipeHerald
+from vfsd.registry import Reservation
 
 _log = logging.getLogger(__name__)
 
@@ -23,25 +25,33 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _LEVELS = (logging.INFO, logging.DEBUG)
 
 
-def run_foreground(config: MountConfig) -> None:
+def log_file_of(config: MountConfig) -> str:
+    """Return where a detached daemon logs."""
+    return config.log_file or os.fspath(default_log_file(config.scope))
+
+
+def run_foreground(config: MountConfig, reservation: Reservation) -> None:
     """Serve the mount in this process, logging to stderr or the log file. Raises VfsdError."""
+    if config.log_file:
+        _make_log_file(config.log_file)
     _start_logging(config, config.log_file)
-    _serve(config, Herald())
+    _serve(config, Herald(reservation.end))
 
 
-def run_detached(config: MountConfig, hear: Callable[[dict[str, Any]], None]) -> None:
+def run_detached(config: MountConfig, reservation: Reservation, hear: Callable[[dict[str, Any]], None]) -> None:
     """Start a daemon and return when its mount answers, passing on to *hear* what it tells meanwhile.
 
-    Raises VfsdError with the daemon's own words if it fails.
+    *reservation* of the mountpoint goes over to the daemon, which ends it when the mount is there; until then it lasts
+    even if this command is interrupted. Raises VfsdError with the daemon's own words if it fails.
     """
-    log_file = config.log_file or os.fspath(default_log_file(config.scope))
+    log_file = log_file_of(config)
     _make_log_file(log_file)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(reading)
-        _become_daemon(config, writing, log_file)
+        _become_daemon(config, reservation, writing, log_file)
     os.close(writing)
+    reservation.forget()
     os.waitpid(child, 0)
     with os.fdopen(reading, "rb") as pipe:
         _listen(pipe, hear, log_file)
@@ -78,20 +88,30 @@ def _listen(pipe: Iterator[bytes], hear: Callable[[dict[str, Any]], None], log_f
     raise VfsdError(f"the daemon ended before its mount was ready; its log is {log_file}")
 
 
-def _become_daemon(config: MountConfig, pipe: int, log_file: str) -> None:
-    """Leave session, terminal and working directory behind, and serve. Does not return."""
+def _become_daemon(config: MountConfig, reservation: Reservation, pipe: int, log_file: str) -> None:
+    """Leave session, terminal, working directory and open files behind, and serve. Does not return."""
     os.setsid()
     if os.fork():
         os._exit(0)
     status = 1
     try:
         os.chdir("/")
+        _close_all_but(pipe, reservation.descriptor)
         _redirect_standard_streams(log_file)
         _start_logging(config, log_file)
-        status = _report(config, PipeHerald(pipe))
+        status = _report(config, PipeHerald(pipe, reservation.end))
     finally:
+        reservation.end()
         logging.shutdown()
         os._exit(status)
+
+
+def _close_all_but(*kept: int) -> None:
+    """Close what was inherited: a pipe or a lock of whoever ran the command must not last as long as the daemon."""
+    inherited = {int(entry.name) for entry in Path("/proc/self/fd").iterdir()} - {0, 1, 2, *kept}
+    for descriptor in inherited:
+        with contextlib.suppress(OSError):  # the one by which the directory was read is closed already
+            os.close(descriptor)
 
 
 def _redirect_standard_streams(log_file: str) -> None:

@@ -23,6 +23,8 @@ _SOURCE_PREFIX = "vfsd:"
 _PROBE_SECONDS = 2.0
 _MNT_DETACH = 2
 _TRIES, _PAUSE = 20, 0.05
+_MOST_LINKS = 40
+"""As for the kernel (:manpage:`path_resolution(7)`)."""
 
 
 class Mount(NamedTuple):
@@ -66,10 +68,29 @@ def _unescaped(text: str) -> str:
     return os.fsdecode(raw)
 
 
-def absolute(path: str) -> str:
-    """Return *path* absolute, links in its parent resolved; its last component is not touched: it may be dead."""
-    parent, name = os.path.split(os.path.abspath(path))
-    return os.path.join(os.path.realpath(parent), name)
+def absolute(path: str, *, stop: str = "") -> str:
+    """Return *path* absolute, with all links resolved, as far as it exists.
+
+    It is only asked whether something is a link: for that the kernel does not ask a file system mounted right there,
+    which may be dead. Nothing at or below *stop* is looked at. Raises MountpointError for links that go round.
+    """
+    place, rest, links = "/", os.path.abspath(path).split("/")[::-1], 0
+    while rest and place != stop:
+        name = rest.pop()
+        place = os.path.dirname(place) if name == ".." else os.path.normpath(os.path.join(place, name))
+        target = "" if place == stop else _target(Path(place))
+        if target:
+            links += 1
+            if links > _MOST_LINKS:
+                raise MountpointError(f"{path}: {os.strerror(errno.ELOOP)}")
+            place = "/" if target.startswith("/") else os.path.dirname(place)
+            rest += target.split("/")[::-1]
+    return os.path.normpath(os.path.join(place, *rest[::-1]))
+
+
+def lies_within(path: str, mountpoint: str) -> bool:
+    """Whether *path*, once all is mounted, lies at or below *mountpoint* (absolute)."""
+    return _is_below(absolute(path, stop=mountpoint), mountpoint)
 
 
 def mount_at(path: str) -> Mount | None:
@@ -109,8 +130,7 @@ def make_ready(path: str, *, nonempty: bool) -> list[str]:
     Raises MountpointError.
     """
     notes = []
-    mount = mount_at(path)
-    if mount is not None and mount.scope is not None:
+    while (mount := mount_at(path)) is not None and mount.scope is not None:  # several may lie upon each other
         if health(path) is not Health.DEAD:
             raise MountpointError(f"{path}: scope {mount.scope} is mounted there; unmount it first: vfsd umount {path}")
         detach(path)

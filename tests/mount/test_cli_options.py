@@ -3,6 +3,8 @@
 import os
 import re
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from errno import EACCES, EROFS
 from pathlib import Path
@@ -127,6 +129,48 @@ def test_owner_shows_every_file_as_owned_so(mount: MountFactory, redis_server: R
 def test_a_bad_owner_is_refused(tmp_path: Path, owner: str) -> None:
     result = run_vfsd("mount", str(tmp_path / "mnt"), "--scope=run", f"--owner={owner}", env=dict(os.environ))
     assert failure(result, 2).startswith(f"--owner {owner}: expected UID:GID")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--store="], "--store is empty: "),
+        (["--store= "], "--store is empty: "),
+        (["--store-timeout=-1"], "--store-timeout -1: expected seconds, "),
+        (["--store-timeout=0"], "--store-timeout 0: expected seconds, "),
+        (["--store-timeout=nan"], "--store-timeout nan: expected seconds, "),
+        (["--store-timeout=inf"], "--store-timeout inf: expected seconds, "),
+        (["--fsync=wait:²"], "--fsync wait:²: expected none, wait:N "),
+        (["--fsync=wait:0"], "--fsync wait:0: expected none, wait:N "),
+        (
+            ["--fsync=wait:1", "--store=sqlite:/nowhere/db"],
+            "--fsync wait:1: only a Redis can be waited for so; sqlite: ",
+        ),
+        (["--fsync=waitaof", "--store=memory:"], "--fsync waitaof: only a Redis can be waited for so; memory: "),
+        (["--max-bytes=9999999T"], "'9999999T' is too large: "),
+        (["--max-bytes=²"], "'²' is no size: "),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_meant_is_refused(tmp_path: Path, options: list[str], said: str) -> None:
+    result = run_vfsd("mount", str(tmp_path / "mnt"), "--scope=run", *options, env=dict(os.environ))
+    assert failure(result, 2).startswith(said)
+    assert not (tmp_path / "mnt").exists()
+
+
+@pytest.mark.parametrize("count", ["-5", "9223372036854775808", "many"])
+def test_a_bad_number_of_files_is_refused(tmp_path: Path, count: str) -> None:
+    result = run_vfsd("mount", str(tmp_path / "mnt"), "--scope=run", f"--max-files={count}", env=dict(os.environ))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Invalid value for '--max-files': " in result.stderr
+    assert not (tmp_path / "mnt").exists()
+
+
+def test_an_empty_variable_means_the_default_store(tmp_path: Path) -> None:
+    environment = {**os.environ, "VFSD_STORE": "", "VFSD_RUNTIME_DIR": str(tmp_path)}
+    command = ["unshare", "--net", sys.executable, "-m", "vfsd", "scopes"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert failure(result, 3).startswith("cannot reach the store redis://127.0.0.1:6379/0: ")
 
 
 def test_other_users_are_let_in_only_if_asked_for(mount: MountFactory, redis_server: RedisServer) -> None:

@@ -10,6 +10,7 @@ import redis
 from tests.mount.commands import detached, failure, statuses, success
 from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer, ServerOptions, redis_program
+from vfsd.store.label import hidden
 
 PASSWORD = "pass/word@: %"
 
@@ -66,6 +67,53 @@ def test_a_wrong_password_is_refused_and_no_password_is_shown(mount: MountFactor
         nobody = failure(mounted.vfsd("scopes", "--store", f"redis://127.0.0.1:{server.port}/0"), 4)
         assert "refuses the credentials" in nobody
         assert "secret" not in line + mounted.log.read_text()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://u:SEC/RET@127.0.0.1:1/0",
+        "redis://u:SEC?RET@127.0.0.1:1/0",
+        "redis://u:SEC#RET@127.0.0.1:1/0",
+        "redis://SEC/RET:x@127.0.0.1:1/0",
+        "redis://u:SEC@RET@127.0.0.1:1/0",
+        "redis://u:SEC://RET@127.0.0.1:1/0",
+        "redis://[SEC:RET@127.0.0.1:1/0",
+        "redis://u:SECRET@127.0.0.1:port/0",
+        "redis://u:SEC\u2100RET@127.0.0.1:1/0",
+        "redis://127.0.0.1:1/0?password=SEC&RET",
+        "redis://127.0.0.1:1/0?password=SEC@RET",
+        "redis+sentinel://u:SEC/RET@127.0.0.1:1/service",
+        "rediss://u:SEC/RET@127.0.0.1:1/0",
+        "nonsense://u:SEC/RET@127.0.0.1",
+        "u:SEC/RET@127.0.0.1",
+    ],
+)
+def test_a_password_is_hidden_in_whatever_is_no_url(tmp_path: Path, url: str) -> None:
+    environment = {**os.environ, "VFSD_RUNTIME_DIR": str(tmp_path / "run")}
+    mount = ["mount", str(tmp_path / "mnt"), "--scope=run", "--log-file", str(tmp_path / "log")]
+    for arguments in (["scopes"], mount):
+        result = run_vfsd(*arguments, "--store", url, env=environment)
+        assert result.returncode in {2, 3}, result.stderr
+        assert "***" in result.stderr
+        assert not re.search("SEC|RET", result.stderr), result.stderr
+    assert not (tmp_path / "log").exists() or not re.search("SEC|RET", (tmp_path / "log").read_text())
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://user:secret@host:1/0", "redis://user:***@host:1/0"),
+        ("redis://:secret@host", "redis://:***@host"),
+        ("redis://secret@host", "redis://***@host"),
+        ("redis://host/0?sentinel_password=secret&db=1", "redis://host/0?sentinel_password=***&db=1"),
+        ("unix:///tmp/a@b.sock?db=1", "unix:///tmp/a@b.sock?db=1"),
+        ("sqlite:/tmp/a:b@c?d", "sqlite:/tmp/a:b@c?d"),
+        ("redis://host:1/0", "redis://host:1/0"),
+    ],
+)
+def test_what_is_no_secret_is_shown(url: str, shown: str) -> None:
+    assert hidden(url) == shown
 
 
 def test_the_password_of_a_mount_is_never_shown(mount: MountFactory) -> None:

@@ -1,5 +1,6 @@
 """``vfsd mount``: parse, see that the place is free, start the daemon, say what happened."""
 
+import os
 import sys
 import time
 from types import TracebackType
@@ -9,14 +10,17 @@ import click
 
 from vfsd import mountpoint as places
 from vfsd import registry
-from vfsd.config import STORE_TIMEOUT, MountConfig, checked_scope, fsync, size, store_url
+from vfsd.cli.given import check_outside, chosen_store
+from vfsd.config import MOST, STORE_TIMEOUT, MountConfig, checked_scope, fsync, seconds, size
 from vfsd.errors import MountpointError, UsageError
 from vfsd.launch import run_detached, run_foreground
+from vfsd.store.base import Fsync
 from vfsd.store.label import hidden
 from vfsd.tree.change import Limits
 
 _OURS = {"nonempty", "ro", "rw"}
 _BAR_AFTER_SECONDS = 0.5
+_RESERVE_SECONDS, _PAUSE = 5.0, 0.05
 _NO_ID = 2**32 - 1
 
 
@@ -34,28 +38,50 @@ _NO_ID = 2**32 - 1
 @click.option("--take-over", is_flag=True, help="Claim the scope even from a living owner, which is fenced.")
 @click.option("--allow-eviction", is_flag=True, help="Accept a Redis that may drop data when memory is short.")
 @click.option("--salvage", is_flag=True, help="Mount what is sound of a damaged scope, for reading.")
-@click.option("--store-timeout", default=STORE_TIMEOUT, show_default=True, help="Longest a change may take (s).")
+@click.option(
+    "--store-timeout", default=STORE_TIMEOUT, show_default=True, type=float, help="Longest a change may take (s)."
+)
 @click.option("--max-bytes", metavar="SIZE", help="Most content the scope may hold, as in 2G; 0: no limit. Kept.")
-@click.option("--max-files", metavar="N", type=int, help="Most files of all kinds; 0: no limit. Kept.")
+@click.option(
+    "--max-files", metavar="N", type=click.IntRange(0, MOST), help="Most files of all kinds; 0: no limit. Kept."
+)
 @click.option("--max-file-bytes", metavar="SIZE", help="Largest file; 0: no limit. Kept.")
 @click.option("--max-memory", metavar="SIZE", default="0", help="Most memory for the daemon; then ENOSPC.")
-@click.option("--fsync", "fsync_mode", metavar="MODE", default="none", help="fsync waits for: none, wait:N, waitaof.")
+@click.option(
+    "--fsync", "fsync_mode", metavar="MODE", default="none", help="fsync waits for (Redis): none, wait:N, waitaof."
+)
 @click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log, stderr with -f.")
 @click.option("-v", "--verbose", "verbosity", count=True, help="Log more.")
 @click.option("--debug", is_flag=True, help="Log every request.")
 def mount(mountpoint: str, store: str | None, foreground: bool, **given: Any) -> None:
     """Mount a scope at MOUNTPOINT and return when it answers."""
-    config = _config(places.absolute(mountpoint), store_url(store), **given)
-    if _is_mounted(config):
-        click.echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
-        return
-    for note in places.make_ready(config.mountpoint, nonempty="nonempty" in _names(given["options"])):
-        click.echo(note, err=True)
+    config = _config(places.absolute(mountpoint), chosen_store(store), **given)
+    check_outside(config, detached=not foreground)
+    with _reserved(config.mountpoint) as reservation:
+        if _is_mounted(config):
+            click.echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
+            return
+        for note in places.make_ready(config.mountpoint, nonempty="nonempty" in _names(given["options"])):
+            click.echo(note, err=True)
+        _run(config, reservation, foreground=foreground)
+
+
+def _run(config: MountConfig, reservation: registry.Reservation, *, foreground: bool) -> None:
     if foreground:
-        run_foreground(config)
+        run_foreground(config, reservation)
         return
     with _Progress() as progress:
-        run_detached(config, progress.hear)
+        run_detached(config, reservation, progress.hear)
+
+
+def _reserved(mountpoint: str) -> registry.Reservation:
+    """Reserve *mountpoint*, waiting a little for who is making a mount there. Raises MountpointError."""
+    deadline = time.monotonic() + _RESERVE_SECONDS
+    while (reservation := registry.reserve(mountpoint)) is None:
+        if time.monotonic() > deadline:
+            raise MountpointError(f"{mountpoint}: somebody is making a mount there; try again when that is done")
+        time.sleep(_PAUSE)
+    return reservation
 
 
 def _names(options: tuple[str, ...]) -> set[str]:
@@ -74,7 +100,9 @@ def _config(mountpoint: str, store: str, **given: Any) -> MountConfig:
         read_only=given.pop("read_only") or "ro" in names or given["salvage"],
         owner=_owner(given.pop("owner")),
         limits=Limits(_size(given.pop("max_bytes")), given.pop("max_files"), _size(given.pop("max_file_bytes"))),
-        fsync=fsync(given.pop("fsync_mode")),
+        fsync=_fsync(given.pop("fsync_mode"), store),
+        store_timeout=seconds("--store-timeout", given.pop("store_timeout")),
+        log_file=_absolute_log(given.pop("log_file")),
         max_memory=size(given.pop("max_memory")),
         **given,
     )
@@ -86,6 +114,19 @@ def _absolute_store(url: str) -> str:
     if scheme == "sqlite" and path and not path.startswith("/"):
         return f"sqlite:{places.absolute(path)}"
     return scheme + colon + path
+
+
+def _absolute_log(path: str | None) -> str | None:
+    """Return *path* absolute, for the same reason."""
+    return None if path is None else os.path.abspath(path)  # noqa: PTH100 (a Path would follow links)
+
+
+def _fsync(text: str, store: str) -> Fsync:
+    wanted = fsync(text)
+    if wanted != Fsync() and store.startswith(("sqlite:", "memory:")):
+        kind = store.partition(":")[0]
+        raise UsageError(f"--fsync {text}: only a Redis can be waited for so; {kind}: has nothing more to wait for")
+    return wanted
 
 
 def _size(text: str | None) -> int | None:

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import click
 import trio
 
-from vfsd.config import checked_scope, store_url
+from vfsd.cli.given import chosen_store
+from vfsd.config import checked_scope
 from vfsd.store import open_store
 from vfsd.store.base import ScopeSummary, Store, StoreOptions
 
@@ -55,7 +56,7 @@ def _with_store(url: str | None, use: Callable[[Store], Awaitable[T]]) -> T:
     """Return what *use* makes of the store that *url* names."""
 
     async def run() -> T:
-        store = open_store(store_url(url), StoreOptions())
+        store = open_store(chosen_store(url), StoreOptions())
         try:
             return await use(store)
         finally:

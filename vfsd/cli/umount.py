@@ -2,27 +2,34 @@
 
 import os
 import select
+import socket
+import struct
 import time
 
 import click
 
 from vfsd import mountpoint as places
 from vfsd import registry
+from vfsd.config import seconds
 from vfsd.errors import MountBusy, UncleanEnd
 
 _PAUSE = 0.02
+_CONNECT_SECONDS = 2.0
+_CREDENTIALS = struct.Struct("3i")
 
 
 @click.command()
 @click.argument("mountpoint")
 @click.option("--lazy", is_flag=True, help="Detach it now, however busy; it ends when the last user lets go.")
-@click.option("--timeout", default=30.0, show_default=True, help="Longest to wait for the daemon to end (s).")
+@click.option(
+    "--timeout", default=30.0, type=float, show_default=True, help="Longest to wait for the daemon to end (s)."
+)
 def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     """Unmount MOUNTPOINT and wait until its daemon has ended."""
+    seconds("--timeout", timeout)
     path = places.absolute(mountpoint)
     mount = places.own_mount_at(path)
-    registered = registry.registered(path)
-    daemon = _open_process(registered.pid) if registered is not None else None
+    daemon = _daemon_of(path)
     try:
         (places.detach if lazy else places.unmount)(path)
         deadline = time.monotonic() + timeout
@@ -35,12 +42,20 @@ def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     click.echo(f"unmounted {path}")
 
 
-def _open_process(pid: int) -> int | None:
-    """Return a descriptor by which to wait for process *pid* (:manpage:`pidfd_open(2)`), or None if it has ended."""
-    try:
-        return os.pidfd_open(pid)
-    except ProcessLookupError:
-        return None
+def _daemon_of(path: str) -> int | None:
+    """Return a descriptor by which to wait for the daemon (:manpage:`pidfd_open(2)`), or None if it has ended.
+
+    The kernel tells who listens at the control socket (:manpage:`unix(7)`, SO_PEERCRED): the registered number may be
+    another process's by now.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.settimeout(_CONNECT_SECONDS)
+        try:
+            asking.connect(os.fspath(registry.socket_path(path)))
+            pid, _, _ = _CREDENTIALS.unpack(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+            return os.pidfd_open(pid)
+        except OSError:
+            return None
 
 
 def _wait_until_gone(mount: places.Mount, deadline: float) -> None:

@@ -26,6 +26,7 @@ _UNTOLD = 1 << 40
 """Bytes of room to show where the server does not tell: programs that look before they write must not find none."""
 
 _WAYS_OUT = "start Redis there, or name another store with --store redis://HOST:PORT/DB or --store sqlite:PATH"
+_FORMS = "expected redis://[USER:PASSWORD@]HOST:PORT/DB or redis+sentinel://HOST:PORT[,HOST:PORT]/SERVICE[/DB]"
 
 
 class Server:
@@ -35,8 +36,8 @@ class Server:
         self.label = hidden(url)
         try:
             self._pool = connection_pool(url, timeout)
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"store {self.label}: {error}") from None
+        except (ValueError, TypeError):  # their text may quote parts of the URL: a password among them
+            raise UsageError(f"store {self.label}: not understood; {_FORMS}") from None
         self._client: Any = redis.Redis(connection_pool=self._pool)  # typed loosely: its replies depend on the command
 
     def connect(self) -> socket.socket:

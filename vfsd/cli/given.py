@@ -1,0 +1,32 @@
+"""What several commands are given, and what of it cannot be meant."""
+
+import os
+from urllib.parse import urlsplit
+
+from vfsd import mountpoint as places
+from vfsd.config import MountConfig, runtime_dir, store_url
+from vfsd.errors import UsageError
+from vfsd.launch import log_file_of
+from vfsd.store.label import checked
+
+
+def chosen_store(given: str | None) -> str:
+    """Return the URL of the store to use. Raises UsageError if it is empty or no URL."""
+    return checked(store_url(given))
+
+
+def check_outside(config: MountConfig, *, detached: bool) -> None:
+    """Refuse what a daemon would reach through its own mount, and so wait for itself. Raises UsageError."""
+    needed = {"registrations": os.fspath(runtime_dir()), "store": _file_of(config.store)}
+    needed["log"] = log_file_of(config) if detached else config.log_file
+    for what, path in needed.items():
+        if path and places.lies_within(path, config.mountpoint):
+            raise UsageError(f"{path}: the {what} of a mount cannot lie at or below its mountpoint {config.mountpoint}")
+
+
+def _file_of(store: str) -> str | None:
+    """Return the file or the socket that *store* is, if it is one."""
+    scheme, _, path = store.partition(":")
+    if scheme == "sqlite":
+        return path
+    return urlsplit(store).path if scheme == "unix" else None
