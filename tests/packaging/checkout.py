@@ -7,6 +7,7 @@ from the set-up's question whether things can be imported: they can, and it is a
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,21 +19,19 @@ ALWAYS_THERE = (
     *("cat", "cp", "dirname", "env", "find", "flock", "grep", "id", "ln", "make", "mkdir", "mktemp", "mountpoint"),
     *("rm", "sed", "sh", "sha256sum", "sort", "tail", "tar", "umount"),
 )
-"""What every Debian has, and git and make."""
+"""What every Debian has, and make."""
 
-PACKAGES = {
-    "fuse3": ("fusermount3",),
-    "gcc": ("gcc",),
-    "git": ("git",),
-    "pkg-config": ("pkg-config",),
-    "redis-server": ("redis-server",),
-    "rsync": ("rsync",),
-    "shellcheck": ("shellcheck",),
-    "sqlite3": ("sqlite3",),
-    "systemd": ("systemd-analyze",),
-    "python3": ("python3",),
-}
-"""By package of this Debian: the commands it brings. Others bring none that a set-up looks for by command."""
+
+def _packages() -> dict[str, set[str]]:
+    """Return, by package of this Debian, the commands it brings: as tools/setup has them, and what builds pyfuse3."""
+    brings: dict[str, set[str]] = {"gcc": {"gcc"}, "pkg-config": {"pkg-config"}, "python3": {"python3"}}
+    (lists,) = re.findall(r"^RUN_TOOLS=.*?^main", (ROOT / "tools" / "setup").read_text(), re.DOTALL | re.MULTILINE)
+    for command, package in re.findall(r"([\w-]+):([\w-]+)", lists):
+        brings.setdefault(package, set()).add(command)
+    return brings
+
+
+PACKAGES = _packages()
 
 _APT = """#!/bin/sh
 echo "apt-get $*" >>"$MACHINE/calls"
@@ -97,6 +96,7 @@ class Checkout:
         """Let *packages* be installed already."""
         for package in packages:
             for command in (self.machine / "packages" / package).iterdir():
+                (self._bin / command.name).unlink(missing_ok=True)
                 (self._bin / command.name).symlink_to(command)
 
     def have_all(self) -> None:
@@ -125,8 +125,9 @@ class Checkout:
     def environment(self) -> dict[str, str]:
         """The environment of commands on the machine."""
         kept = {key: value for key, value in os.environ.items() if key.startswith("LC_") or key in ("HOME", "LANG")}
-        here = {"PATH": os.fspath(self._bin), "MACHINE": os.fspath(self.machine), "PYTHONPATH": os.fspath(self.path)}
-        return {**kept, **here, "VFSD_RUNTIME_DIR": os.fspath(self.machine / "run")}
+        here = {"PATH": "bin", "MACHINE": "", "TMPDIR": "tmp", "VFSD_RUNTIME_DIR": "run"}
+        places = {name: os.fspath(self.machine / place) for name, place in here.items()}
+        return {**kept, **places, "PYTHONPATH": os.fspath(self.path)}
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the checkout."""
@@ -169,13 +170,14 @@ class Checkout:
             (self._bin / command).symlink_to(_real(command))
         self._command("apt-get", _APT)
         self._command("sudo", _SUDO)
-        (self.machine / "venv").mkdir()
+        for name in ("venv", "tmp"):
+            (self.machine / name).mkdir()
         _program(self.machine / "venv" / "python", _VENV_PYTHON)
         _program(self.machine / "venv" / "vfsd", _VENV_VFSD)
         for package, commands in PACKAGES.items():
             self._package(package, commands)
 
-    def _package(self, package: str, commands: tuple[str, ...]) -> None:
+    def _package(self, package: str, commands: set[str]) -> None:
         directory = self.machine / "packages" / package
         directory.mkdir(parents=True)
         made = {"python3": _PYTHON, "pkg-config": _PKG_CONFIG}
