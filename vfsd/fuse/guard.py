@@ -79,7 +79,7 @@ def _guarded(name: str, handler: Handler) -> Handler:
         except FsError as error:
             raise pyfuse3.FUSEError(error.errno) from None
         except VfsdError as error:
-            _log.info("%s: %s", name, error)
+            _log.debug("%s: %s", name, error)
             raise pyfuse3.FUSEError(errno_of(error)) from None
         except Exception:  # whatever a bug may raise: it must not end the mount
             _log.exception("%s%r failed by a bug; the caller gets EIO", name, arguments)
