@@ -63,7 +63,7 @@ def test_who_has_no_descriptor_to_look_with_does_not_know(process: tuple[subproc
 
 def test_a_process_of_another_user_that_proc_hides_lives(process: tuple[subprocess.Popen[str], Owner]) -> None:
     living, owner = process
-    hidden = 'mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --clear-groups "$@"'
+    hidden = 'mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"'
     prefix = ("unshare", "--mount", "sh", "-c", hidden, "sh")
     assert _asked(_ASK, owner, *prefix) == "False"
     living.kill()
