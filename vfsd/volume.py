@@ -22,6 +22,9 @@ from vfsd.tree.inode import Inode
 from vfsd.tree.names import NewInode, Place, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
 from vfsd.tree.tree import Tree
 
+_SHAPE = 0
+"""Stands for who is below whom, where a turn is taken; no inode has this number."""
+
 
 class Volume:
     """A scope in memory and the store behind it. Arguments as for :class:`~vfsd.changes.Changes`."""
@@ -97,9 +100,23 @@ class Volume:
     async def rename(self, source: Place, target: Place, flags: int) -> None:
         """Move *source* to *target*; *flags* as in :manpage:`renameat2(2)`. Errors: see :func:`plan_rename`."""
         await self.changes.make(
-            lambda: (*self._touched(source), *self._touched(target)),
+            lambda: self._touched_by_rename(source, target),
             lambda now_ns: plan_rename(self.tree, source, target, flags, now_ns),
         )
+
+    def _touched_by_rename(self, source: Place, target: Place) -> tuple[int, ...]:
+        """Return what a rename touches; between directories, one that moves a directory touches the shape of the tree.
+
+        Two such moves, each sound by itself, can make a circle together: they must not be under way side by side. The
+        kernel sees to that for as long as both are unanswered, not when the first is in doubt.
+        """
+        inos = (*self._touched(source), *self._touched(target))
+        moves = source.parent != target.parent and any(self._is_directory(place) for place in (source, target))
+        return (*inos, _SHAPE) if moves else inos
+
+    def _is_directory(self, place: Place) -> bool:
+        child = self.tree.child(*place)
+        return child is not None and child.directory is not None
 
     def _touched(self, place: Place) -> tuple[int, ...]:
         """Return the directory and, if there is one, the inode that a change at *place* touches."""

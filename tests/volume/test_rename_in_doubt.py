@@ -1,0 +1,75 @@
+"""Two moves of directories, each sound by itself, must not make a circle together when the first one is in doubt."""
+
+import stat
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.testing
+
+from vfsd.errors import FsError, InDoubt, StoreUnreachable
+from vfsd.memory import MemoryCap
+from vfsd.store.base import Claim, Terms
+from vfsd.store.memory import MemoryStore
+from vfsd.store.owner import this_process
+from vfsd.tree.change import ROOT, Change
+from vfsd.tree.names import NewInode, Place
+from vfsd.tree.tree import Tree
+from vfsd.volume import Volume
+
+
+class _Doubt(InDoubt):
+    def __init__(self) -> None:
+        super().__init__("no answer")
+        self.resolved = trio.Event()
+
+    async def settled(self) -> bool:
+        await self.resolved.wait()
+        return True
+
+
+class _Silent(MemoryStore):
+    """Stores every commit, and answers none that comes while *doubt* is set."""
+
+    doubt: _Doubt | None = None
+
+    async def commit(self, claim: Claim, change: Change) -> None:
+        await super().commit(claim, change)
+        if self.doubt is not None:
+            raise self.doubt
+
+
+async def _directories(volume: Volume) -> dict[str, int]:
+    made = {"": ROOT}
+    for path in ("/p", "/q", "/p/a", "/p/a/d", "/q/b", "/q/b/c"):
+        parent, _, name = path.rpartition("/")
+        new = NewInode(stat.S_IFDIR | 0o755, 0, 0)
+        made[path] = (await volume.create(Place(made[parent], name.encode()), new)).ino
+    return made
+
+
+async def _with_volume(use: Callable[[Volume, _Silent], Awaitable[None]]) -> None:
+    store = _Silent()
+    claim = await store.claim("scope", this_process("/mnt"), Terms())
+    async with trio.open_nursery() as nursery:
+        volume = Volume(Tree(), store, claim, nursery, MemoryCap(0))
+        await volume.found(0, 0)
+        await use(volume, store)
+
+
+async def test_a_move_waits_for_the_doubt_about_another() -> None:
+    async def use(volume: Volume, store: _Silent) -> None:
+        made = await _directories(volume)
+        store.doubt = doubt = _Doubt()
+        with pytest.raises(InDoubt):
+            await volume.rename(Place(made["/p"], b"a"), Place(made["/q/b/c"], b"x"), 0)
+        store.doubt = None
+        with pytest.raises(StoreUnreachable):
+            await volume.rename(Place(made["/q"], b"b"), Place(made["/p/a/d"], b"y"), 0)
+        doubt.resolved.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert volume.tree.is_below(made["/p/a/d"], made["/q/b"])
+        with pytest.raises(FsError, match="Invalid argument"):
+            await volume.rename(Place(made["/q"], b"b"), Place(made["/p/a/d"], b"y"), 0)
+
+    await _with_volume(use)
