@@ -32,7 +32,7 @@ def _environment(**more: str) -> dict[str, str]:
 def test_what_the_daemon_needs_may_not_lie_below_its_mount(tmp_path: Path, what: str, way: str) -> None:
     (tmp_path / "link").symlink_to("mnt")
     path = f"{tmp_path}/{way}"
-    arguments = ["mount", str(tmp_path / "mnt"), "--scope=run"]
+    arguments = ["mount", str(tmp_path / "mnt"), "--scope=run", "-o", "nonsense"]  # if it were tried: no mount, no hang
     arguments += {
         "store": ["--store", f"sqlite:{path}"],
         "socket": ["--store", f"unix://{path}"],
@@ -105,7 +105,7 @@ def test_a_link_to_a_dead_mount_is_understood(mount: MountFactory, redis_server:
 
 
 def test_two_mounts_started_at_once_are_one(mount: MountFactory) -> None:
-    """The first is held up while it is being made: the second waits for it, and finds it there."""
+    """Whichever is first is held up while it is being made; the other finds it there in the end."""
     with RedisServer(redis_program()) as server:
         mounted = mount(server.url, "--store-timeout", "60", start=False)
         command = [sys.executable, "-m", "vfsd", "mount", str(mounted.path), "--scope", mounted.scope]
