@@ -84,6 +84,9 @@ def test_a_mount_follows_its_sentinel_to_the_new_master(mount: MountFactory, tmp
             mounted = mount(f"redis+sentinel://127.0.0.1:{sentinel.port}/vfsd", "--store-timeout", "30")
             mounted.expected += [*LOST_LINE, STORED_AGAIN, r"is a replica", r"refuses: READONLY"]
             (mounted.path / "before").write_text("on the old master")
+            with master.client() as client:
+                client.set("after the scope", "")
+                assert client.wait(1, 60_000) == 1, "replication is not part of a commit: the replica may lag"
             master.kill()
             (mounted.path / "after").write_text("on the new one")
             mounted.remount()

@@ -78,11 +78,17 @@ def test_the_servers_own_disk_is_waited_for(make_valkey: ServerFactory, mount: M
 def test_a_server_that_could_never_confirm_is_refused(
     make_valkey: ServerFactory, make_server: ServerFactory, mount: MountFactory
 ) -> None:
-    for server, why in (
-        (make_server(ServerOptions(appendonly=True)), "needs Redis 7.2 or Valkey"),
-        (make_valkey(ServerOptions()), "set appendonly yes"),
-    ):
+    cases = [(make_valkey(ServerOptions()), "set appendonly yes")]
+    distributed = make_server(ServerOptions(appendonly=True))
+    if not _knows_waitaof(distributed):  # Debian 12 has Redis 7.0, Debian 13 Redis 8
+        cases.append((distributed, "needs Redis 7.2 or Valkey"))
+    for server, why in cases:
         other = mount(server.url, start=False)
         done = other.vfsd("mount", os.fspath(other.path), "--scope", other.scope, "--fsync", "waitaof")
         assert done.returncode == 4
         assert why in done.stderr
+
+
+def _knows_waitaof(server: RedisServer) -> bool:
+    with server.client() as client:
+        return b"waitaof" in client.command_list()
