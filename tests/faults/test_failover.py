@@ -72,6 +72,13 @@ def _sentinel(directory: Path, master: RedisServer) -> Iterator[RedisServer]:
         yield sentinel
 
 
+def _names(sentinel: RedisServer, master: RedisServer) -> bool:
+    """Whether *sentinel* has *master*, and a link to it: until then it may take it for down, and name none."""
+    with redis.Redis(port=sentinel.port) as client:
+        state = client.sentinel_master("vfsd")
+    return bool(state["port"] == master.port and state["flags"] == "master")
+
+
 def test_a_mount_follows_its_sentinel_to_the_new_master(mount: MountFactory, tmp_path: Path) -> None:
     quick = ("--repl-diskless-sync-delay", "0")
     with RedisServer(redis_program(), ServerOptions(tcp=True, arguments=quick)) as master:
@@ -89,6 +96,7 @@ def test_a_mount_follows_its_sentinel_to_the_new_master(mount: MountFactory, tmp
                 assert client.wait(1, 60_000) == 1, "replication is not part of a commit: the replica may lag"
             master.kill()
             (mounted.path / "after").write_text("on the new one")
+            wait_until(lambda: _names(sentinel, replica), "the Sentinel to be sure of the new master")
             mounted.remount()
             assert (mounted.path / "before").read_text() == "on the old master"
             assert (mounted.path / "after").read_text() == "on the new one"
