@@ -128,6 +128,12 @@ class Mounted:
             if _TROUBLE.search(line) and not any(re.search(known, line) for known in self.expected)
         ]
 
+    def _is_detached(self) -> bool:
+        """Detach a mount that is left, and return whether none is: it may be going by itself at this moment."""
+        if self.is_mounted():
+            subprocess.run(["umount", "-l", os.fspath(self.path)], check=False, capture_output=True)
+        return not self.is_mounted()
+
     def clean_up(self) -> None:
         """Leave neither process nor mount behind, whatever has happened."""
         if self._daemon is not None and self._daemon.poll() is None:
@@ -137,8 +143,7 @@ class Mounted:
                 self._daemon.wait(10)
             self._daemon.kill()
             self._daemon.wait()
-        while self.is_mounted():
-            subprocess.run(["umount", "-l", os.fspath(self.path)], check=True)
+        wait_until(self._is_detached, f"the mount at {self.path} to go")
 
 
 def run_vfsd(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
