@@ -28,6 +28,11 @@ class MemoryCap:
         self._held = 0
         self._measuring = True
 
+    @property
+    def is_set(self) -> bool:
+        """Whether there is a limit at all."""
+        return self._limit > 0
+
     def sample(self, tree: Tree) -> None:
         """Measure what this process has resident (:manpage:`proc_pid_statm(5)`), if there is a descriptor for that."""
         if not self._limit:

@@ -19,6 +19,9 @@ class Demand(NamedTuple):
     files: int = 0
 
 
+_NOTHING = Demand()
+
+
 class Quota:
     """Decides whether a change of *tree* still fits within *limits* and *memory*."""
 
@@ -26,13 +29,14 @@ class Quota:
         self._tree = tree
         self._limits = limits
         self._memory = memory
+        self._is_bounded = any(limits) or memory.is_set
         self._content = 0
         self._files = 0
 
     def reserve(self, change: Change) -> Demand:
         """Reserve room for *change*. Errors: ENOSPC, EFBIG."""
-        if not change.grows:
-            return Demand()
+        if not (self._is_bounded and change.grows):
+            return _NOTHING
         demand = Demand(max(0, growth(self._tree, change)), self._new_files(change))
         check_limits(self._tree, change, self._limits, (self._content, self._files))
         self._memory.check(self._tree, self._content + demand.content)

@@ -13,6 +13,7 @@ import trio
 
 from vfsd.config import MountConfig
 from vfsd.errors import FuseUnavailable, MountpointError
+from vfsd.fuse.anticipation import Anticipation
 from vfsd.fuse.guard import install
 from vfsd.fuse.operations import Operations, XattrOperations
 from vfsd.fuse.trace import Tracer
@@ -52,7 +53,12 @@ class FuseSession:
 
     async def serve(self) -> None:
         """Answer requests until unmounted or told to :meth:`stop`; what is in flight ends first."""
-        await pyfuse3.main(min_tasks=_MIN_TASKS, max_tasks=_MAX_TASKS)
+        anticipation = Anticipation(lambda: self._volume.store.pending > 0)
+        trio.lowlevel.add_instrument(anticipation)
+        try:
+            await pyfuse3.main(min_tasks=_MIN_TASKS, max_tasks=_MAX_TASKS)
+        finally:
+            trio.lowlevel.remove_instrument(anticipation)
 
     def stop(self) -> None:
         """Let :meth:`serve` return once what is in flight is answered."""

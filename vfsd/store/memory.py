@@ -121,7 +121,7 @@ class MemoryStore(Store):
     def refuse_if_hopeless(self, claim: Claim) -> None:
         """See :meth:`Store.refuse_if_hopeless`."""
         held = self._scopes.get(claim.scope)
-        if held is None or held.owner != claim.owner:
+        if held is None or held.owner is None or held.owner.token != claim.owner.token:
             raise Fenced(f"scope {claim.scope} has been claimed by another owner")
 
     async def commit(self, claim: Claim, change: Change) -> None:

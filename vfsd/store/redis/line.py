@@ -88,7 +88,7 @@ class Line:
     def stored(self, seq: int, changes: Sequence[Change]) -> None:
         """Take note that transaction *seq* has stored *changes*."""
         self.seq = seq
-        self.next_ino = max(self.next_ino, next_ino(changes))
+        self.next_ino = next_ino(changes, self.next_ino)
         self._history.remember(seq, changes)
 
     async def settle(self, lost: LinkLost, seq: int, changes: Sequence[Change], deadline: float) -> bool:

@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 import hiredis
 import trio
 
+from vfsd.brief import BriefWait
+
 Reply: TypeAlias = Any
 """What hiredis makes of a RESP2 reply: bytes, int, None, a list of these, or a ReplyError (not raised)."""
 
@@ -25,6 +27,8 @@ ReplyError = hiredis.ReplyError
 
 POLL_MS = 1
 """How long (ms) a lone call polls the socket before it parks. Longer would hold up readers."""
+_SPIN_NS = 200_000
+"""How much of that (ns) it does not even sleep."""
 
 _SEPARATE = 2048
 """Values of at least this many bytes are sent from where they lie instead of being joined with their neighbours."""
@@ -59,6 +63,11 @@ class Request:
                 small.clear()
                 small.append(b"\r\n")
 
+    def add_laid_out(self, laid_out: bytes, commands: int) -> None:
+        """Append so many *commands* that are RESP arrays already."""
+        self.commands += commands
+        self._small.append(laid_out)
+
     def buffers(self) -> list[bytes]:
         """Return all that was added, as buffers to be sent one after another."""
         if self._small:
@@ -76,6 +85,9 @@ class Link:
         self._reader = hiredis.Reader()
         self._poller = select.poll()
         self._poller.register(connected, select.POLLIN)
+        self._writable = select.poll()
+        self._writable.register(connected, select.POLLOUT)
+        self._brief = BriefWait(connected.fileno(), _SPIN_NS)
         self._polls_to_skip = 0
 
     async def call(self, request: Request, deadline: float, *, alone: bool = True) -> list[Reply]:
@@ -83,11 +95,20 @@ class Link:
 
         *alone* says that nothing else waits for this connection, so that polling holds nobody up.
         """
+        return await self.exchange(request.buffers(), request.commands, deadline, alone=alone)
+
+    async def exchange(
+        self, buffers: Sequence[bytes], expected: int, deadline: float, *, alone: bool = False
+    ) -> list[Reply]:
+        """Send *buffers*, then return the next *expected* replies: to what was sent before, for who asks ahead.
+
+        Else as :meth:`call`.
+        """
         try:
-            await self._send(request.buffers(), deadline)
+            await self._send(buffers, deadline, alone=alone)
             if alone:
                 self._poll()
-            return await self._receive(request.commands, deadline)
+            return await self._receive(expected, deadline)
         except (OSError, hiredis.ProtocolError) as error:
             raise LinkLost(str(error) or type(error).__name__) from error
         except trio.TooSlowError:
@@ -104,16 +125,17 @@ class Link:
         """Wait a moment for the reply without giving up the thread, unless the server has been too far for that."""
         if self._polls_to_skip:
             self._polls_to_skip -= 1
-        elif not self._poller.poll(POLL_MS):
+        elif not (self._brief.wait() or self._poller.poll(POLL_MS)):
             self._polls_to_skip = _POLLS_SKIPPED_AFTER_MISS
 
-    async def _send(self, buffers: Sequence[bytes | memoryview], deadline: float) -> None:
+    async def _send(self, buffers: Sequence[bytes | memoryview], deadline: float, *, alone: bool) -> None:
         while buffers:
             try:
                 sent = self._write(buffers[:_IOV_MAX])
             except (BlockingIOError, ssl.SSLWantWriteError):
-                with trio.fail_at(deadline):
-                    await trio.lowlevel.wait_writable(self._socket)
+                if not (alone and self._writable.poll(POLL_MS)):
+                    with trio.fail_at(deadline):
+                        await trio.lowlevel.wait_writable(self._socket)
             else:
                 buffers = _unsent(buffers, sent)
 
@@ -124,7 +146,7 @@ class Link:
 
     async def _receive(self, count: int, deadline: float) -> list[Reply]:
         replies: list[Reply] = []
-        while True:
+        while len(replies) < count:
             while (reply := self._reader.gets()) is not False:
                 replies.append(reply)
                 if len(replies) == count:
@@ -138,6 +160,7 @@ class Link:
             if not received:
                 raise ConnectionResetError("the server closed the connection")
             self._reader.feed(received)
+        return replies
 
 
 def _unsent(buffers: Sequence[bytes | memoryview], sent: int) -> list[bytes | memoryview]:

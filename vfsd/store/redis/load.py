@@ -116,9 +116,9 @@ class Loader:
     async def _content(self, sizes: dict[int, int]) -> AsyncGenerator[Batch, None]:
         """Yield the chunks of the files with content: small ones by the group, large ones by the slice."""
         small = [ino for ino, size in sizes.items() if size <= _WHOLE_FILE_CHUNKS * CHUNK_SIZE]
-        for group in _groups(small, sizes):
-            replies = await self._ask(*([b"HGETALL", self._keys.data(ino)] for ino in group))
-            yield self._chunks(zip(group, replies, strict=True), len(group))
+        async with aclosing(self._ask_ahead(_groups(small, sizes))) as answers:
+            async for group, replies in answers:
+                yield self._chunks(zip(group, replies, strict=True), len(group))
         for ino in sizes.keys() - small:
             async with aclosing(self._scan(self._keys.data(ino), _CHUNKS_AT_ONCE)) as slices:
                 async for fields in slices:
@@ -148,21 +148,37 @@ class Loader:
         return Damage(f"{key.decode()} field {field!r}", str(error))
 
     async def _scan(self, key: bytes, count: bytes) -> AsyncGenerator[Sequence[bytes], None]:
-        """Yield the fields and values of a hash in slices of about *count*."""
-        cursor = b"0"
+        """Yield the fields and values of a hash in slices of about *count*; the server prepares the next meanwhile."""
+        await self._exchange([[b"HSCAN", key, b"0", b"COUNT", count]], 0)
         while True:
-            ((cursor, fields),) = await self._ask([b"HSCAN", key, cursor, b"COUNT", count])
+            ((cursor, fields),) = await self._exchange([], 1)
+            if cursor != b"0":
+                await self._exchange([[b"HSCAN", key, cursor, b"COUNT", count]], 0)
             yield fields
             if cursor == b"0":
                 return
 
+    async def _ask_ahead(self, groups: Iterable[list[int]]) -> AsyncGenerator[tuple[list[int], list[Reply]], None]:
+        """Yield each of *groups* of files with all they hold; the server prepares the next group meanwhile."""
+        asked: list[int] = []
+        for group in groups:
+            replies = await self._exchange([[b"HGETALL", self._keys.data(ino)] for ino in group], len(asked))
+            if asked:
+                yield asked, replies
+            asked = group
+        yield asked, await self._exchange([], len(asked))
+
     async def _ask(self, *commands: Sequence[bytes]) -> list[Reply]:
         """Return the replies to *commands*, sent together. Raises what an error reply or a broken link means."""
+        return await self._exchange(commands, len(commands))
+
+    async def _exchange(self, commands: Iterable[Sequence[bytes]], expected: int) -> list[Reply]:
+        """Send *commands*, then return the next *expected* replies. Raises as :meth:`_ask`."""
         request = Request()
         for command in commands:
             request.add(*command)
         try:
-            replies = await self._link.call(request, trio.current_time() + self._timeout)
+            replies = await self._link.exchange(request.buffers(), expected, trio.current_time() + self._timeout)
         except LinkLost as lost:
             raise StoreUnreachable(f"lost the store {self._label} while reading scope {self._scope}: {lost}") from lost
         for reply in replies:

@@ -75,7 +75,7 @@ class Session:
 
     def _header(self, changes: Sequence[Change], seq: int) -> list[bytes]:
         """Return the header fields that a transaction sets."""
-        following = next_ino(changes)
+        following = next_ino(changes, self.line.next_ino)
         counted = [b"next", b"%d" % following] if following > self.line.next_ino else []
         return [b"seq", b"%d" % seq, *counted]
 

@@ -7,6 +7,7 @@ also raises ``seq`` in the header: after a lost connection it tells whether the 
 """
 
 import enum
+import functools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -63,14 +64,25 @@ def watched_epoch(replies: Sequence[Reply]) -> Reply:
 def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> Request:
     """Return one transaction that stores *changes* and sets *header*, fields and values in turn."""
     request = Request()
-    request.add(b"MULTI")
+    request.add_laid_out(_OPENING, 1)
     for command in commands(keys, [op for change in changes for op in change.ops]):
         request.add(*command)
     request.add(b"HSET", keys.scope, *header)
-    request.add(b"EXEC")
-    request.add(b"WATCH", keys.scope)
-    request.add(b"HGET", keys.scope, b"epoch")
+    request.add_laid_out(_closing(keys.scope), 3)
     return request
+
+
+_OPENING = b"*1\r\n$5\r\nMULTI\r\n"
+
+
+@functools.lru_cache(maxsize=1)
+def _closing(scope: bytes) -> bytes:
+    """Return the end of every transaction on a scope's header, laid out once: a good part of a small one."""
+    request = Request()
+    request.add(b"EXEC")
+    request.add(b"WATCH", scope)
+    request.add(b"HGET", scope, b"epoch")
+    return b"".join(request.buffers())
 
 
 def decode(replies: Sequence[Reply]) -> Outcome:
@@ -126,6 +138,10 @@ def _drop_chunks(key: bytes, numbers: tuple[int, ...] | None) -> list[list[bytes
     return [[b"HDEL", key, *(b"%d" % number for number in part)] for part in slices]
 
 
-def next_ino(changes: Iterable[Change]) -> int:
-    """Return the number after the highest inode number that *changes* put, for the header."""
-    return 1 + max((op.ino for change in changes for op in change.ops if isinstance(op, PutInode)), default=0)
+def next_ino(changes: Iterable[Change], known: int) -> int:
+    """Return the next inode number never used, which was *known* before *changes*, for the header."""
+    for change in changes:
+        for op in change.ops:
+            if isinstance(op, PutInode) and op.ino >= known:
+                known = op.ino + 1
+    return known
