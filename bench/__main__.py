@@ -6,19 +6,20 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
 import click
 
-from bench import measure, report
+from bench import counts, measure, report
 from bench.lab import NAMES, Lab, find_juicefs
 from bench.process import BenchError
-from bench.workloads import ALL, Workload
+from bench.workloads import ALL
+from bench.workloads.base import Workload
 
 
-class _Chosen(click.ParamType):
+class _Chosen(click.ParamType[list[str]]):
     """Names with commas between, out of *known*."""
 
     name = "NAME,…"
@@ -120,8 +121,8 @@ def main(  # noqa: PLR0913, PLR0917 (one for each option)
     workloads = [(workload, sizes.get(workload.name, _scaled(workload, scale))) for workload in chosen]
     plan = measure.Plan(workloads, candidates or list(NAMES), rounds)
     program = find_juicefs(juicefs)
-    with _workplace(directory) as base:
-        samples = list(_shown(measure.run(Lab(base, program), plan)))
+    with _workplace(directory) as base, closing(measure.run(Lab(base, program), plan)) as running:
+        samples = list(_shown(running))
     result = report.document(plan, samples, program)
     if to is not None:
         to.write_text(json.dumps(result, indent=1) + "\n")
@@ -144,6 +145,18 @@ def table(file: Path) -> None:
         click.echo(report.tables(json.loads(file.read_text())))
     except ValueError as error:
         raise BenchError(f"{file} is no JSON: {error}") from None
+
+
+@main.command(name="counts")
+@click.option("--count", type=click.IntRange(min=1), default=200, show_default=True, help="Operations of each kind.")
+@click.option("--files", type=click.IntRange(min=1), default=100_000, show_default=True, help="Files held in memory.")
+@click.option("--mebibytes", type=click.IntRange(min=1), default=512, show_default=True, help="Content held in memory.")
+@_directory
+def print_counts(count: int, files: int, mebibytes: int, directory: Path | None) -> None:
+    """Count requests, commits, bytes and memory, instead of time."""
+    with _workplace(directory) as base:
+        click.echo(counts.operations(base, count) + "\n")
+        click.echo(counts.memory(base, files, mebibytes))
 
 
 def run() -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench import process
@@ -100,6 +100,11 @@ class Daemon(Candidate):
             said = (self.base / "said").read_text(errors="replace").strip().splitlines() or ["it said nothing"]
             raise BenchError(f"{self.command[0]} could not mount: {said[-1]}")
         return self.mountpoint.stat().st_dev != before
+
+    def wait_until_started(self) -> None:
+        """Return when only the daemon is left of what started it."""
+        assert self._launcher is not None, "called after mounting"
+        self._launcher.wait(process.PATIENCE)
 
     def wait_until_ended(self) -> None:
         """Return when neither the daemon nor what started it is left."""
@@ -209,5 +214,5 @@ def closing(candidate: Candidate) -> Iterator[Candidate]:
         candidate.mount()
         yield candidate
     finally:
-        with suppress(KeyboardInterrupt):  # a second one must not leave a mount behind
+        with process.undisturbed():
             candidate.close()

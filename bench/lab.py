@@ -114,5 +114,3 @@ def find_juicefs(given: Path | None) -> Path | None:
     beside = Path(sys.executable).parent / "juicefs"
     found = given or shutil.which("juicefs") or (beside if beside.exists() else None)
     return Path(found).absolute() if found else None
-
-

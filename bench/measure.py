@@ -8,7 +8,7 @@ that fails is out of this workload, and its cell says why.
 import gc
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,7 @@ from bench.candidates import Candidate
 from bench.lab import Lab
 from bench.process import BenchError
 from bench.wire import Wire
-from bench.workloads import Workload
-from bench.workloads.base import Go, Stage
+from bench.workloads.base import Go, Stage, Workload
 
 
 class Sample(NamedTuple):
@@ -108,7 +107,7 @@ def contestant(lab: Lab, name: str) -> Iterator[Contestant]:
             yield OnMount(stack.enter_context(lab.candidate(name)), lab.scratch)
 
 
-def run(lab: Lab, plan: Plan) -> Iterator[Sample]:
+def run(lab: Lab, plan: Plan) -> Generator[Sample, None, None]:
     """Measure *plan*; yield each sample as it is taken."""
     for workload, size in plan.workloads:
         with ExitStack() as stack:

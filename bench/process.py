@@ -1,14 +1,15 @@
 """Processes and caches of this machine, as a measurement needs them: found, waited for, ended, emptied.
 
-It must never touch a process that was not started by the bench: a daemon is known by the mountpoint in its command line.
+It must never touch a process that was not started by the bench: a daemon is known by the
+mountpoint in its command line.
 """
 
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PATIENCE = 120.0
@@ -47,6 +48,18 @@ def run(command: list[str], env: dict[str, str] | None = None, cwd: Path = ROOT)
         said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
         raise BenchError(f"{' '.join(command[:4])} failed ({done.returncode}): {said[-1]}")
     return done.stdout
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let neither Ctrl-C nor SIGTERM cut short what is in the block: cleaning up."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, handlers, strict=True):
+            signal.signal(number, handler)
 
 
 def serving(mountpoint: Path) -> list[int]:

@@ -93,7 +93,7 @@ def _conditions(report: Document) -> str:
     machine = report["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
     return (
-        f"{report['date']}; {machine['cpus']} × {machine['model']}, {machine['memory'] >> 30} GiB,"
+        f"{report['date']}; {machine['cpus']} CPUs ({machine['model']}), {machine['memory'] >> 30} GiB,"
         f" {machine['scheduler']}; {versions}; median of {report['rounds']} rounds."
     )
 
@@ -103,7 +103,8 @@ def _columns(report: Document) -> list[str]:
     return list(dict.fromkeys(name for cells in report["results"].values() for name in cells))
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table: the first column words, the others figures."""
     lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -114,9 +115,10 @@ def _figures(report: Document) -> str:
     for name, cells in report["results"].items():
         workload = report["workloads"][name]
         unit = workload["unit"]
-        label = f"{name} ({workload['size']:,}), {'seconds' if unit == SECONDS else unit + '/s'}"
+        size = f" ({workload['size']:,})" if workload["size"] else ""
+        label = f"{name}{size}, {'seconds' if unit == SECONDS else unit + '/s'}"
         rows.append([label, *(_figure(cells.get(column), unit) for column in columns)])
-    return _table(["workload", *columns], rows)
+    return markdown(["workload", *columns], rows)
 
 
 def _figure(cell: Document | None, unit: str) -> str:
@@ -140,7 +142,7 @@ def _ratios(report: Document) -> str:
         reference = cells.get(REFERENCE)
         if reference is not None and reference["seconds"]:
             rows.append([name, *(_ratio(reference, cells.get(column)) for column in columns)])
-    return _table([f"speed of {REFERENCE} ÷", *columns], rows) if rows and columns else ""
+    return markdown([f"speed of {REFERENCE} ÷", *columns], rows) if rows and columns else ""
 
 
 def _ratio(reference: Document, other: Document | None) -> str:
@@ -149,7 +151,7 @@ def _ratio(reference: Document, other: Document | None) -> str:
         return ""
     pairs = zip(reference["seconds"], other["seconds"], strict=False)  # one that failed has fewer
     ratios = [(theirs / other["done"]) / (ours / reference["done"]) for ours, theirs in pairs]
-    return f"{_short(statistics.median(ratios))} ({_short(min(ratios))}–{_short(max(ratios))})"
+    return f"{_short(statistics.median(ratios))} ({_short(min(ratios))} to {_short(max(ratios))})"
 
 
 def _failures(report: Document) -> str:

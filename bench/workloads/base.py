@@ -54,7 +54,8 @@ class Workload:
 
     *size* is how much it does by default, in *unit*, or where that is seconds in what *what* says. *bare* does the
     same to Redis alone. *buffers* says that some candidates acknowledge this before it is stored. *only* names the
-    candidates that it is for, where it is not for all. *always* is how many units a run does, where that is not the size.
+    candidates that it is for, where it is not for all. *always* is how many units a run does,
+    where that is not the size.
     """
 
     name: str

@@ -52,7 +52,7 @@ def _read_warm(stage: Stage) -> Go:
 
 
 def _offsets(count: int) -> list[int]:
-    chance = random.Random(_SEED)  # noqa: S311 (offsets, not secrets)
+    chance = random.Random(_SEED)
     return [4096 * chance.randrange(_FIELD_MIB * 256) for _ in range(count)]
 
 
@@ -106,8 +106,6 @@ LARGE = (
         _writing(lambda stage, fd: stage.store(fd)),
         buffers=True,
     ),
-    Workload(
-        "random-write-fsync", "the same, and fsync each", 1000, "writes", _writing(lambda stage, fd: os.fsync(fd))
-    ),
+    Workload("random-write-fsync", "the same, and fsync each", 1000, "writes", _writing(lambda _, fd: os.fsync(fd))),
     Workload("random-read", "4 KiB at random in 64 MiB, nothing cached", 2000, "reads", _random_read),
 )

@@ -1,4 +1,7 @@
-"""What people run: tar, git, grep, rm, Python's venv. The size is how many files the tree has; the figure is seconds."""
+"""What people run: tar, git, grep, rm, Python's venv. The figure is seconds.
+
+The size is how many files the tree has.
+"""
 
 import os
 import random
@@ -18,7 +21,7 @@ _GIT = ("git", "-c", "user.name=bench", "-c", "user.email=bench@example.org", "-
 
 def _make_tree(directory: Path, count: int) -> None:
     """Make *count* files as of source code: text, mostly short, in directories of 50."""
-    chance = random.Random(_SEED)  # noqa: S311 (content, not secrets)
+    chance = random.Random(_SEED)
     for number in range(count):
         place = directory / f"package{number // _PER_DIRECTORY}"
         place.mkdir(exist_ok=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.workloads.base import Go, Stage, Workload, opened
 from bench.workloads.crew import crew
-from bench.workloads.small import LINE, make_files, mark
+from bench.workloads.small import LINE, mark
 
 _FAR = frozenset({"vfsd-redis-far"})
 _GROWING = frozenset({"vfsd-redis", "vfsd-redis-tcp", "vfsd-sqlite", "vfsd-memory", "floor", "juicefs", "tmpfs"})
@@ -49,7 +49,9 @@ def _make_each(paths: list[Path]) -> None:
 
 
 SCALE = (
-    Workload("far-1", "1 writer appends 200 bytes, Redis 1 ms away", 500, "lines", partial(_logging, writers=1), only=_FAR),
+    Workload(
+        "far-1", "1 writer appends 200 bytes, Redis 1 ms away", 500, "lines", partial(_logging, writers=1), only=_FAR
+    ),
     Workload("far-16", "16 writers, each to its own file", 4000, "lines", partial(_logging, writers=16), only=_FAR),
     Workload("mknod", "empty files, in an empty scope", 0, "files", _in_empty_scope, only=_GROWING, always=_MADE),
     Workload(

@@ -181,9 +181,7 @@ SMALL = (
         _bare_append,
         buffers=True,
     ),
-    Workload(
-        "append-fsync", "the same, and fsync each", 1000, "lines", _appending(lambda stage, fd: os.fsync(fd))
-    ),
+    Workload("append-fsync", "the same, and fsync each", 1000, "lines", _appending(lambda _, fd: os.fsync(fd))),
     Workload("open-append-close", "append 200 bytes as a shell does", 1000, "lines", _open_append_close, None, True),
     Workload("mkdir", "directories", 1000, "directories", _mkdir),
     Workload("unlink", "unlink 4 KiB files", 1000, "files", _unlink),
