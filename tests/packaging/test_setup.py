@@ -28,7 +28,7 @@ def installed(calls: list[str]) -> set[str]:
 @pytest.mark.parametrize("arguments", [[], ["all"]])
 def test_without_a_known_word_it_says_what_there_is(checkout: Checkout, arguments: list[str]) -> None:
     result = checkout.run("tools/setup", *arguments)
-    assert (result.returncode, last_line(result)) == (2, "setup: usage: tools/setup run|dev")
+    assert (result.returncode, last_line(result)) == (2, "setup: usage: tools/setup run|dev|bench")
 
 
 def test_on_a_bare_machine_it_installs_everything(checkout: Checkout) -> None:
