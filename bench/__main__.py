@@ -121,20 +121,27 @@ def main(  # noqa: PLR0913, PLR0917 (one for each option)
     workloads = [(workload, sizes.get(workload.name, _scaled(workload, scale))) for workload in chosen]
     plan = measure.Plan(workloads, candidates or list(NAMES), rounds)
     program = find_juicefs(juicefs)
-    with _workplace(directory) as base, closing(measure.run(Lab(base, program), plan)) as running:
-        samples = list(_shown(running))
-    result = report.document(plan, samples, program)
+    versions = report.versions_here(program)
+    samples: list[measure.Sample] = []
+    try:
+        with _workplace(directory) as base, closing(measure.run(Lab(base, program), plan)) as running:
+            for sample in running:
+                _show(sample)
+                samples.append(sample)
+    finally:  # what an interrupted run has measured took its time too
+        _write(report.document(plan, samples, versions), to)
+
+
+def _show(sample: measure.Sample) -> None:
+    taken = sample.error or f"{sample.seconds:.4f} s"
+    click.echo(f"{sample.workload:22}{sample.candidate:16}{taken}", err=True)
+
+
+def _write(result: report.Document, to: Path | None) -> None:
+    """Print *result* as tables, and write it to the file *to* if there is one."""
     if to is not None:
         to.write_text(json.dumps(result, indent=1) + "\n")
     click.echo(report.tables(result))
-
-
-def _shown(samples: Iterator[measure.Sample]) -> Iterator[measure.Sample]:
-    """Tell of each sample as it is taken."""
-    for sample in samples:
-        taken = sample.error or f"{sample.seconds:.4f} s"
-        click.echo(f"{sample.workload:22}{sample.candidate:16}{taken}", err=True)
-        yield sample
 
 
 @main.command()

@@ -6,6 +6,7 @@ A candidate never decides what is measured. It says only whether its writes need
 import os
 import subprocess
 import sys
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -135,6 +136,7 @@ class Vfsd(Daemon):
         super().__init__(base)
         self.store = store
         self._options = options
+        self._runtime = tempfile.TemporaryDirectory(prefix="vfsd-run-")  # short: the path of a socket may not be long
 
     @property
     def command(self) -> list[str]:
@@ -145,12 +147,17 @@ class Vfsd(Daemon):
     @property
     def environment(self) -> dict[str, str]:
         """See :attr:`Daemon.environment`."""
-        return {**os.environ, "VFSD_RUNTIME_DIR": str(self.base / "run")}
+        return {**os.environ, "VFSD_RUNTIME_DIR": self._runtime.name}
 
     def unmount(self) -> None:
         """See :meth:`Candidate.unmount`."""
         process.run([sys.executable, "-m", "vfsd", "umount", str(self.mountpoint)], self.environment)
         self.wait_until_ended()
+
+    def close(self) -> None:
+        """See :meth:`Candidate.close`."""
+        super().close()
+        self._runtime.cleanup()
 
     def chill(self) -> None:
         """Mount again, from the store, unless that is memory."""

@@ -25,8 +25,8 @@ Document: TypeAlias = dict[str, Any]
 """The report as JSON has it."""
 
 
-def document(plan: Plan, samples: Iterable[Sample], juicefs: Path | None) -> Document:
-    """Return the report of *samples*, taken as *plan* says."""
+def document(plan: Plan, samples: Iterable[Sample], versions: dict[str, str]) -> Document:
+    """Return the report of *samples*, taken as *plan* says with *versions*."""
     results: dict[str, dict[str, Document]] = {workload.name: {} for workload, _ in plan.workloads}
     for sample in samples:
         cell = results[sample.workload].setdefault(sample.candidate, {"seconds": [], "done": sample.done, "error": ""})
@@ -39,14 +39,14 @@ def document(plan: Plan, samples: Iterable[Sample], juicefs: Path | None) -> Doc
             cell["rate"] = _rate(cell)
     return {
         "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "versions": _versions(juicefs),
+        "versions": versions,
         "machine": _machine(),
         "rounds": plan.rounds,
         "workloads": {
             workload.name: {"what": workload.what, "unit": workload.unit, "size": size}
             for workload, size in plan.workloads
         },
-        "results": results,
+        "results": {name: cells for name, cells in results.items() if cells},
     }
 
 
@@ -55,7 +55,8 @@ def _rate(cell: Document) -> float | None:
     return statistics.median(cell["done"] / seconds for seconds in cell["seconds"]) if cell["seconds"] else None
 
 
-def _versions(juicefs: Path | None) -> dict[str, str]:
+def versions_here(juicefs: Path | None) -> dict[str, str]:
+    """Return the versions of all that takes part; *juicefs* is its program. Raises BenchError if one is missing."""
     lines = process.run([sys.executable, "-m", "vfsd", "--version"]).splitlines()
     versions = dict(line.split(" ", 1) for line in lines)
     versions["trio"] = process.run([sys.executable, "-c", "import trio; print(trio.__version__)"]).strip()

@@ -62,6 +62,14 @@ def test_for_the_tests_it_installs_more(checkout: Checkout) -> None:
     assert checkout.calls() == []
 
 
+def test_for_the_bench_it_installs_what_it_compares_with(checkout: Checkout) -> None:
+    checkout.have_all()
+    assert checkout.setup("bench").returncode == 0
+    assert checkout.calls()[-1] == "pip install --quiet --no-input --editable .[dev,bench]"
+    assert [checkout.setup(what).returncode for what in ("bench", "dev", "run")] == [0, 0, 0]
+    assert checkout.calls() == []
+
+
 def test_what_went_missing_since_is_installed_again(checkout: Checkout) -> None:
     checkout.setup("dev")
     checkout.calls()
