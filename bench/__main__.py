@@ -126,8 +126,8 @@ def main(  # noqa: PLR0913, PLR0917 (one for each option)
     try:
         with _workplace(directory) as base, closing(measure.run(Lab(base, program), plan)) as running:
             for sample in running:
-                _show(sample)
                 samples.append(sample)
+                _show(sample)
     finally:  # what an interrupted run has measured took its time too
         _write(report.document(plan, samples, versions), to)
 
