@@ -25,7 +25,7 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),sudo env PYTHONDONTWRITEBYTECODE=1 H
 PYTEST := $(SUDO) $(BIN)/python -m pytest $(if $(SUDO),-p no:cacheprovider)
 
 .DEFAULT_GOAL := help
-.PHONY: help mount umount test check clean
+.PHONY: help mount umount test check bench clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
@@ -56,7 +56,11 @@ check: ## lint, format, types
 	$(BIN)/python -m mypy
 	shellcheck tools/setup .ci/run
 
+bench: ## measure how fast it is, beside other file systems; ARGS= goes to the bench: try ARGS=--help
+	@tools/setup bench
+	@$(SUDO) $(BIN)/python -m bench $(ARGS)
+
 clean: ## unmount, then remove .venv and what builds and tests left; never a store
 	@if mountpoint -q "$$MNT"; then $(BIN)/vfsd umount "$$MNT"; fi
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find vfsd tests -name __pycache__ -prune -exec rm -rf {} +
+	find vfsd tests bench -name __pycache__ -prune -exec rm -rf {} +

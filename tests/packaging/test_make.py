@@ -116,5 +116,5 @@ def test_nothing_mounted_is_told(make: Make) -> None:
 
 def test_help_names_every_target_and_changes_nothing(make: Make) -> None:
     printed = "\n".join(make.succeed("help"))
-    assert all(f"make {target}\t" in printed for target in ("mount", "umount", "test", "check", "clean"))
+    assert all(f"make {target}\t" in printed for target in ("mount", "umount", "test", "check", "bench", "clean"))
     assert not (make.root / ".venv").exists()

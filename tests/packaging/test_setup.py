@@ -28,7 +28,7 @@ def installed(calls: list[str]) -> set[str]:
 @pytest.mark.parametrize("arguments", [[], ["all"]])
 def test_without_a_known_word_it_says_what_there_is(checkout: Checkout, arguments: list[str]) -> None:
     result = checkout.run("tools/setup", *arguments)
-    assert (result.returncode, last_line(result)) == (2, "setup: usage: tools/setup run|dev")
+    assert (result.returncode, last_line(result)) == (2, "setup: usage: tools/setup run|dev|bench")
 
 
 def test_on_a_bare_machine_it_installs_everything(checkout: Checkout) -> None:
@@ -59,6 +59,14 @@ def test_for_the_tests_it_installs_more(checkout: Checkout) -> None:
     assert not installed(calls) & {"fuse3", *BUILT_WITH}, "those are there"
     assert calls[2:] == ["pip install --quiet --no-input --editable .[dev]"]
     assert (checkout.setup("dev").returncode, checkout.setup("run").returncode) == (0, 0)
+    assert checkout.calls() == []
+
+
+def test_for_the_bench_it_installs_what_it_compares_with(checkout: Checkout) -> None:
+    checkout.have_all()
+    assert checkout.setup("bench").returncode == 0
+    assert checkout.calls()[-1] == "pip install --quiet --no-input --editable .[dev,bench]"
+    assert [checkout.setup(what).returncode for what in ("bench", "dev", "run")] == [0, 0, 0]
     assert checkout.calls() == []
 
 

@@ -1,0 +1,145 @@
+"""The bench runs, measures all that it says it does, and leaves nothing behind. How fast anything is, no test asks."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.lab import find_juicefs
+from bench.workloads import ALL
+from tests.support.mounted import wait_until
+from vfsd import mountpoint as places
+
+QUICK = ("create", "create-by-4", "read-cold", "list", "replace", "unlink", "write", "rm")
+CANDIDATES = ("vfsd-redis", "floor", "tmpfs", "hset", *(["juicefs"] if find_juicefs(None) else []))
+
+
+def _command(directory: Path, *arguments: str) -> list[str]:
+    return ["env", f"TMPDIR={directory}", sys.executable, "-m", "bench", *arguments]
+
+
+def _bench(directory: Path, *arguments: str) -> str:
+    done = subprocess.run(_command(directory, *arguments), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _working_below(directory: Path) -> list[str]:
+    """Return the command lines of processes that have to do with *directory*."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes()
+        except OSError:  # ended meanwhile
+            continue
+        if os.fsencode(f"{directory}/") in words:
+            found.append(words.replace(b"\0", b" ").decode())
+    return found
+
+
+def _mounted_below(directory: Path) -> list[str]:
+    return [mount.mountpoint for mount in places.mounts() if mount.mountpoint.startswith(f"{directory}/")]
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Yield a directory for the bench, with a short path; afterwards there is nothing in it nor at work in it."""
+    directory = Path(tempfile.mkdtemp(prefix="bench-"))
+    yield directory
+    assert _mounted_below(directory) == []
+    wait_until(lambda: not _working_below(directory), "all processes to end")
+    directory.rmdir()  # which refuses unless it is empty
+
+
+def test_every_workload_has_a_figure_for_every_candidate_it_suits(place: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    names = ["--only", ",".join(QUICK), "--candidates", ",".join(CANDIDATES)]
+    printed = _bench(place, *names, "--scale", "0.002", "--rounds", "2", "--json", str(report))
+    written = json.loads(report.read_text())
+    for name in QUICK:
+        cells = written["results"][name]
+        assert list(cells) == [candidate for candidate in CANDIDATES if ALL[name].suits(candidate)]
+        for cell in cells.values():
+            assert (len(cell["seconds"]), cell["error"]) == (2, "")
+            assert cell["rate"] > 0
+    assert printed == _bench(place, "table", str(report))
+    assert [line.split()[1] for line in printed.splitlines() if "/s |" in line or "seconds |" in line] == [
+        name + ("," if not ALL[name].size else "") for name in QUICK
+    ]
+
+
+def test_mounting_again_and_a_distant_server(place: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    names = ["--only", "mount-files,mount-content,far-16", "--candidates", "vfsd-redis,vfsd-redis-far,hset"]
+    _bench(place, *names, "--scale", "0.004", "--rounds", "1", "--json", str(report))
+    results = json.loads(report.read_text())["results"]
+    assert {name: list(cells) for name, cells in results.items()} == {
+        "mount-files": ["vfsd-redis", "hset"],
+        "mount-content": ["vfsd-redis", "hset"],
+        "far-16": ["vfsd-redis-far"],
+    }
+    assert all(cell["rate"] for cells in results.values() for cell in cells.values())
+
+
+def test_a_candidate_that_cannot_take_part_is_told_of_and_the_others_go_on(place: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    broken = tmp_path / "juicefs"
+    broken.write_text('#!/bin/sh\n[ "$1" = version ] && echo broken\n')
+    broken.chmod(0o700)
+    names = ["--only", "mkdir", "--candidates", "juicefs,tmpfs", "--juicefs", str(broken)]
+    printed = _bench(place, *names, "--scale", "0.01", "--rounds", "1", "--json", str(report))
+    cells = json.loads(report.read_text())["results"]["mkdir"]
+    assert f"{broken} format" in cells["juicefs"]["error"]
+    assert cells["juicefs"]["rate"] is None
+    assert cells["tmpfs"]["rate"] > 0
+    assert "| failed |" in printed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_leaves_nothing_but_what_it_has_measured(
+    place: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    report = tmp_path / "report.json"
+    names = ["--only", "append", "--candidates", "vfsd-redis,floor,tmpfs", "--rounds", "1000000", "--json", str(report)]
+    with subprocess.Popen(_command(place, *names), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
+        assert running.stderr is not None
+        assert running.stderr.readline().startswith(b"append")
+        assert len(_mounted_below(place)) == 3
+        running.send_signal(number)
+        running.stderr.read()
+    assert running.returncode != 0
+    assert json.loads(report.read_text())["results"]["append"]["vfsd-redis"]["rate"] > 0
+
+
+def test_counts_are_those_of_the_guarantees(place: Path) -> None:
+    printed = _bench(place, "counts", "--count", "20", "--files", "100", "--mebibytes", "2")
+    rows = {cells[1].strip(): cells for cells in (line.split("|") for line in printed.splitlines()) if len(cells) > 3}
+    commits = {name: round(float(cells[3])) for name, cells in rows.items() if cells[3].strip()[:1].isdigit()}
+    assert commits["create, 4 KiB"] == 2
+    assert commits["write to temporary, rename"] == 3
+    assert commits["rewrite (O_TRUNC), 4 KiB"] == 1
+    assert commits["mkdir"] == commits["unlink"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--only", "nonsense"], "nonsense is none of create"), (["--size", "create"], "expected WORKLOAD=NUMBER")],
+)
+def test_what_it_does_not_know_it_refuses(place: Path, arguments: list[str], said: str) -> None:
+    done = subprocess.run(_command(place, *arguments), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_file_that_is_no_report_is_refused_in_a_line(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("{}")
+    command = _command(place, "table", str(tmp_path / "file"))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "no report" in done.stderr
