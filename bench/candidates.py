@@ -222,4 +222,4 @@ def closing(candidate: Candidate) -> Iterator[Candidate]:
         yield candidate
     finally:
         with process.undisturbed():
-            pass
+            candidate.close()

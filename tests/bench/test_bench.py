@@ -16,7 +16,7 @@ from bench.workloads import ALL
 from tests.support.mounted import wait_until
 from vfsd import mountpoint as places
 
-QUICK = ("create", "create-by-4", "read-cold", "list", "replace", "unlink", "write", "rm")
+QUICK = ("create", "read-cold", "list", "unlink", "write", "rm")
 CANDIDATES = ("vfsd-redis", "floor", "tmpfs", "hset", *(["juicefs"] if find_juicefs(None) else []))
 
 
