@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer
-pytest.register_assert_rewrite("tests.faults.agreement")
-
 from vfsd import Vfs, connect
+
+pytest.register_assert_rewrite("tests.faults.agreement")
 
 Connect: TypeAlias = Callable[[Mounted], Vfs]
 
