@@ -3,7 +3,7 @@
 import errno
 import json
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trio
 
+from vfsd import Vfs
 from vfsd.control.arguments import Arguments
 from vfsd.control.lines import Lines
 from vfsd.control.protocol import LINE_MAX
@@ -19,7 +20,7 @@ from vfsd.errors import Fenced, FsError, ScopeBusy, StaleFile, StoreFull, StoreU
 
 
 @asynccontextmanager
-async def _serving(path: Path, handlers: dict[str, Handler]) -> AsyncIterator[trio.SocketStream]:
+async def _serving(path: Path, handlers: Mapping[str, Handler]) -> AsyncIterator[trio.SocketStream]:
     """Serve *handlers* at *path*, and give a client's stream."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve, listen(path), handlers)
@@ -144,3 +145,38 @@ async def test_a_line_may_be_so_long_and_no_longer(length: int, whole: bool) -> 
     async with ours, theirs:
         await theirs.send_all(b"x" * length + b"\n")
         assert await Lines(ours, 100).next() == (b"x" * length if whole else None)
+
+
+async def test_seeds_go_over_the_wire_as_the_protocol_says(tmp_path: Path) -> None:
+    heard: list[tuple[str, Any]] = []
+
+    async def seed_file(given: Arguments) -> dict[str, Any]:
+        heard.append((given.text("path"), given.data()))
+        return {"path": given.text("path"), "changed": True}
+
+    async def seed_skill(given: Arguments) -> dict[str, Any]:
+        heard.append((given.text("dir"), given.contents("files")))
+        return {"dir": given.text("dir"), "name": "review", "changed": False}
+
+    async def seed_list(given: Arguments) -> dict[str, Any]:
+        skill = {"dir": "s", "name": "review", "description": "how", "files": ["SKILL.md"]}
+        return {"skills": [skill], "seeds": [{"path": "s/SKILL.md", "state": "seeded"}]}
+
+    async def seed_remove(given: Arguments) -> dict[str, Any]:
+        return {"removed": 3}
+
+    def ask() -> None:
+        with Vfs("/mountpoint", str(tmp_path / "socket"), 30) as vfs:
+            assert vfs.seed_file("a.md", "text") is True
+            assert vfs.seed_skill("s", "skill", {"b.md": b"b"}, files={"scripts/run": b"\xff"}) is False
+            assert vfs.seed_list() == (
+                [("s", "review", "how", ["SKILL.md"])],
+                [("s/SKILL.md", "seeded")],
+            )
+            assert vfs.seed_remove("s") == 3
+
+    handlers = {"seed_file": seed_file, "seed_skill": seed_skill, "seed_list": seed_list, "seed_remove": seed_remove}
+    async with _serving(tmp_path / "socket", handlers):
+        await trio.to_thread.run_sync(ask)
+    files = {b"SKILL.md": b"skill", b"references/b.md": b"b", b"scripts/run": b"\xff"}
+    assert heard == [("a.md", b"text"), ("s", files)]
