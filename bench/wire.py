@@ -66,7 +66,7 @@ class Wire:
             raise BenchError("Redis has closed the connection")
         self._reader.feed(received)
 
-    def _send(self, buffers: Sequence[bytes]) -> None:
+    def _send(self, buffers: Sequence[bytes | memoryview]) -> None:
         for start in range(0, len(buffers), _IOV_MAX):
             part = buffers[start : start + _IOV_MAX]
             sent = self._socket.sendmsg(part)

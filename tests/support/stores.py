@@ -208,7 +208,7 @@ class Stored:
             case PutEntry():
                 self.entries[op.parent, op.name] = op.ino, op.cookie
             case PutChunks():
-                self.chunks.update({(op.ino, number): content for number, content in op.chunks.items()})
+                self.chunks.update({(op.ino, number): bytes(chunk) for number, chunk in op.chunks.items()})
             case _:
                 raise AssertionError(f"a store yields what there is, not {op}")
 

@@ -106,7 +106,7 @@ class Records:
                 case DropEntry():
                     self.entries.pop((op.parent, op.name), None)
                 case PutChunks():
-                    self.chunks.update({(op.ino, number): chunk for number, chunk in op.chunks.items()})
+                    self.chunks.update({(op.ino, number): bytes(chunk) for number, chunk in op.chunks.items()})
                 case DropChunks():
                     self._drop_chunks(op.ino, op.numbers)
                 case DropInode():

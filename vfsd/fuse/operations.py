@@ -220,12 +220,12 @@ class Operations(pyfuse3.Operations):
 
     async def readdir(self, fh: pyfuse3.FileHandleT, start_id: int, token: pyfuse3.ReaddirToken) -> None:
         """List entries after *start_id*; each one that fits gives the kernel a reference, but for the two dots."""
-        inodes = self._volume.tree.inodes
+        inodes, shown, reply = self._volume.tree.inodes, self._view.entry, pyfuse3.readdir_reply
         for name, ino, cookie in self._listings.get(fh).after(start_id):
             inode = inodes.get(ino)
             if inode is None:  # the parent of a directory that has been removed
                 continue
-            if not pyfuse3.readdir_reply(token, pyfuse3.FileNameT(name), self._view.entry(inode), cookie):
+            if not reply(token, name, shown(inode), cookie):
                 return
             if cookie >= FIRST_COOKIE:
                 inode.lookups += 1

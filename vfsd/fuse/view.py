@@ -5,7 +5,6 @@ attributes of a file that is open with O_DIRECT it may not keep: the kernel drop
 asynchronous write, not when that is done, and what it reads in between would be out of date for good.
 """
 
-import stat
 from collections import Counter
 
 import pyfuse3
@@ -45,25 +44,24 @@ class View:
     def entry(self, inode: Inode) -> pyfuse3.EntryAttributes:
         """Return the attributes of *inode*; whoever gets them has seen its modification time."""
         inode.shown = True
-        attributes = inode.attributes
+        mode, nlink, uid, gid, rdev, size, atime_ns, mtime_ns, ctime_ns, _, _ = inode.attributes
         entry = pyfuse3.EntryAttributes()
-        entry.st_ino = pyfuse3.InodeT(inode.ino)
+        entry.st_ino = inode.ino
+        entry.st_mode = mode
         entry.entry_timeout = CACHED
         entry.attr_timeout = 0.0 if inode.ino in self._direct else CACHED
-        entry.st_mode = pyfuse3.ModeT(attributes.mode)
-        entry.st_nlink = attributes.nlink
-        entry.st_uid, entry.st_gid = self._owner or (attributes.uid, attributes.gid)
-        entry.st_rdev = attributes.rdev
-        entry.st_size = attributes.size
-        entry.st_blocks = _sectors(inode)
-        entry.st_atime_ns = attributes.atime_ns
-        entry.st_mtime_ns = attributes.mtime_ns
-        entry.st_ctime_ns = attributes.ctime_ns
+        entry.st_nlink = nlink
+        entry.st_uid, entry.st_gid = self._owner or (uid, gid)
+        entry.st_rdev = rdev
+        entry.st_size = size
+        if inode.chunks:
+            entry.st_blocks = _sectors(len(inode.chunks), size)
+        entry.st_atime_ns = atime_ns
+        entry.st_mtime_ns = mtime_ns
+        entry.st_ctime_ns = ctime_ns
         return entry
 
 
-def _sectors(inode: Inode) -> int:
-    """Return the 512-byte blocks that *inode* takes: its chunks, but no more than its size, so that holes show."""
-    if not stat.S_ISREG(inode.attributes.mode):
-        return 0
-    return min(len(inode.chunks) * _SECTORS_PER_CHUNK, -(-inode.attributes.size // _SECTOR))
+def _sectors(chunks: int, size: int) -> int:
+    """Return the 512-byte blocks that so many *chunks* take, but no more than *size* bytes do, so that holes show."""
+    return min(chunks * _SECTORS_PER_CHUNK, -(-size // _SECTOR))

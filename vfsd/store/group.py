@@ -11,7 +11,7 @@ from typing import TypeAlias
 import trio
 
 from vfsd.errors import StoreError
-from vfsd.tree.change import Change, PutChunks
+from vfsd.tree.change import Change, content_size
 
 GROUP_BYTES = 4 << 20
 """No more content than this (bytes) goes into one group, unless a single change has more."""
@@ -23,12 +23,11 @@ class Ticket:
     *error* is set by whoever flushes it; None means that it is stored.
     """
 
-    __slots__ = ("change", "deadline", "error", "size", "wake")
+    __slots__ = ("change", "deadline", "error", "wake")
 
     def __init__(self, change: Change, deadline: float) -> None:
         self.change = change
         self.deadline = deadline
-        self.size = sum(len(chunk) for op in change.ops if isinstance(op, PutChunks) for chunk in op.chunks.values())
         self.error: StoreError | None = None
         self.wake: trio.Event | None = None
 
@@ -107,7 +106,7 @@ class GroupCommit:
         """Take from those waiting as many as make one group."""
         size = count = 0
         for ticket in self._waiting:
-            size += ticket.size
+            size += content_size((ticket.change,))
             if count and size > GROUP_BYTES:
                 break
             count += 1

@@ -26,6 +26,7 @@ from vfsd.store.records import entry_key, entry_value, pack_inode, unpack_entry,
 from vfsd.tree.change import (
     ROOT,
     Change,
+    Chunk,
     DropChunks,
     DropEntry,
     DropInode,
@@ -34,6 +35,7 @@ from vfsd.tree.change import (
     PutChunks,
     PutEntry,
     PutInode,
+    own,
 )
 
 _MEMINFO = Path("/proc/meminfo")
@@ -47,7 +49,7 @@ class _Scope:
     next_ino: int = ROOT + 1
     inodes: dict[int, bytes] = field(default_factory=dict)
     entries: dict[bytes, bytes] = field(default_factory=dict)
-    chunks: dict[int, dict[int, bytes]] = field(default_factory=dict)
+    chunks: dict[int, dict[int, Chunk]] = field(default_factory=dict)
 
     def store(self, op: Op) -> None:
         match op:
@@ -127,6 +129,8 @@ class MemoryStore(Store):
     async def commit(self, claim: Claim, change: Change) -> None:
         """See :meth:`Store.commit`."""
         self.refuse_if_hopeless(claim)
+        for _ in own((change,)):
+            pass
         held = self._scopes[claim.scope]
         for op in change.ops:
             held.store(op)

@@ -5,7 +5,7 @@ Operations are values: they carry whole new records, never "add one", so that ap
 """
 
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 CHUNK_SIZE = 16384
@@ -77,11 +77,15 @@ class DropEntry(NamedTuple):
     name: bytes
 
 
+Chunk: TypeAlias = bytes | memoryview
+"""Content of one chunk; in a planned change it may be a view of the buffer it came in."""
+
+
 class PutChunks(NamedTuple):
     """Replace whole chunks, by number. A chunk shorter than the chunk size is followed by zeros."""
 
     ino: int
-    chunks: Mapping[int, bytes]
+    chunks: Mapping[int, Chunk]
 
 
 class DropChunks(NamedTuple):
@@ -102,6 +106,36 @@ class Change(NamedTuple):
 
     ops: tuple[Op, ...]
     grows: bool
+
+
+def content_size(changes: Iterable[Change]) -> int:
+    """Return the bytes of content that *changes* carry."""
+    size = 0
+    for change in changes:
+        for op in change.ops:
+            if isinstance(op, PutChunks):
+                size += sum(map(len, op.chunks.values()))
+    return size
+
+
+def own(changes: Iterable[Change]) -> Iterator[None]:
+    """Let the chunks of *changes* be bytes of their own, one at each step: a view would hold all it is part of.
+
+    Copying costs as much as a store on the same host takes. So a store may take these steps while it waits for its
+    answer; what it leaves is done when the change is applied.
+    """
+    for change in changes:
+        for op in change.ops:
+            if isinstance(op, PutChunks):
+                yield from _own(op.chunks)
+
+
+def _own(chunks: Mapping[int, Chunk]) -> Iterator[None]:
+    for number, chunk in chunks.items():
+        if isinstance(chunk, memoryview):
+            assert isinstance(chunks, dict), "views come from planning, which makes a dict of them"
+            chunks[number] = bytes(chunk)
+            yield
 
 
 class Limits(NamedTuple):

@@ -6,7 +6,7 @@ changes its arguments.
 
 from collections.abc import Mapping
 
-from vfsd.tree.change import CHUNK_SIZE
+from vfsd.tree.change import CHUNK_SIZE, Chunk
 
 _ZEROS = bytes(CHUNK_SIZE)
 
@@ -35,18 +35,22 @@ def _piece(chunks: Mapping[int, bytes], number: int, start: int, end: int) -> by
     return piece + _ZEROS[:missing] if missing else piece
 
 
-def write(chunks: Mapping[int, bytes], offset: int, data: bytes) -> dict[int, bytes]:
+def write(chunks: Mapping[int, bytes], offset: int, data: bytes) -> dict[int, Chunk]:
     """Return the chunks, by number, that differ once *data* stands at *offset*.
 
-    A chunk that has become all zeros is returned as ``b""``: it is to be dropped.
+    A chunk that has become all zeros is returned as ``b""``: it is to be dropped. Whole ones are not copied yet.
     """
-    changed: dict[int, bytes] = {}
+    changed: dict[int, Chunk] = {}
+    view = memoryview(data)
     position, end = offset, offset + len(data)
     while position < end:
         number, start = divmod(position, CHUNK_SIZE)
         length = min(CHUNK_SIZE - start, end - position)
-        piece = data[position - offset : position - offset + length]
-        changed[number] = _sparse(_overlaid(chunks.get(number, b""), start, piece))
+        piece = view[position - offset : position - offset + length]
+        if length == CHUNK_SIZE < len(data):
+            changed[number] = piece if piece[0] else _sparse(bytes(piece))
+        else:
+            changed[number] = _sparse(_overlaid(chunks.get(number, b""), start, bytes(piece)))
         position += length
     return changed
 

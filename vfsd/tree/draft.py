@@ -13,6 +13,7 @@ from vfsd.errors import FsError
 from vfsd.tree.change import (
     Attributes,
     Change,
+    Chunk,
     DropChunks,
     DropEntry,
     DropInode,
@@ -89,10 +90,10 @@ class Draft:
         """Remove *name* from *parent*."""
         self._names.append(DropEntry(parent, name))
 
-    def put_chunks(self, ino: int, chunks: Mapping[int, bytes]) -> None:
+    def put_chunks(self, ino: int, chunks: Mapping[int, Chunk]) -> None:
         """Replace chunks of *ino*."""
         if chunks:
-            self._content.append(PutChunks(ino, chunks))
+            self._content.append(PutChunks(ino, dict(chunks)))
 
     def drop_chunks(self, ino: int, numbers: tuple[int, ...] | None) -> None:
         """Let chunks of *ino* read as zeros: those numbered, or all (None)."""

@@ -121,7 +121,7 @@ class Tree:
     def _put_chunks(self, inode: Inode, op: PutChunks) -> None:
         for number, chunk in op.chunks.items():
             self.content_bytes += len(chunk) - len(inode.chunks.get(number, b""))
-            inode.chunks[number] = chunk
+            inode.chunks[number] = bytes(chunk)  # which copies nothing that is bytes already
 
     def _drop_chunks(self, inode: Inode, numbers: tuple[int, ...] | None) -> None:
         for number in tuple(inode.chunks) if numbers is None else numbers:

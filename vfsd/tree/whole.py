@@ -25,7 +25,7 @@ class Whole(NamedTuple):
     @classmethod
     def of(cls, data: bytes) -> "Whole":
         """Return the content that consists of *data*."""
-        return cls(len(data), {number: chunk for number, chunk in content.write({}, 0, data).items() if chunk})
+        return cls(len(data), {number: bytes(chunk) for number, chunk in content.write({}, 0, data).items() if chunk})
 
 
 class Sprout(NamedTuple):

@@ -8,7 +8,7 @@ here. Operations carry whole records, so storing one twice is harmless.
 from collections import deque
 from collections.abc import Sequence
 
-from vfsd.tree.change import Change, PutChunks
+from vfsd.tree.change import Change, content_size
 
 _TRANSACTIONS = 4096
 _BYTES = 32 << 20
@@ -24,13 +24,7 @@ class History:
 
     def remember(self, seq: int, changes: Sequence[Change]) -> None:
         """Add the transaction *seq*, the successor of the last one added."""
-        size = sum(
-            len(chunk)
-            for change in changes
-            for op in change.ops
-            if isinstance(op, PutChunks)
-            for chunk in op.chunks.values()
-        )
+        size = content_size(changes)
         self._kept.append((seq, changes, size))
         self._bytes += size
         while len(self._kept) > _TRANSACTIONS or self._bytes > _BYTES:

@@ -11,7 +11,7 @@ since replies may be left over: :class:`LinkLost` says so, and the owner closes 
 import select
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import hiredis
@@ -46,17 +46,17 @@ class Request:
 
     def __init__(self) -> None:
         self.commands = 0
-        self._buffers: list[bytes] = []
+        self._buffers: list[bytes | memoryview] = []
         self._small: list[bytes] = []
 
-    def add(self, *words: bytes) -> None:
+    def add(self, *words: bytes | memoryview) -> None:
         """Append one command."""
         self.commands += 1
         small = self._small
         small.append(b"*%d\r\n" % len(words))
         for word in words:
             if len(word) < _SEPARATE:
-                small.append(b"$%d\r\n%b\r\n" % (len(word), word))
+                small.append(b"$%d\r\n%b\r\n" % (len(word), word))  # type: ignore[str-format]  # %b takes any buffer
             else:
                 small.append(b"$%d\r\n" % len(word))
                 self._buffers += (b"".join(small), word)
@@ -68,7 +68,7 @@ class Request:
         self.commands += commands
         self._small.append(laid_out)
 
-    def buffers(self) -> list[bytes]:
+    def buffers(self) -> list[bytes | memoryview]:
         """Return all that was added, as buffers to be sent one after another."""
         if self._small:
             self._buffers.append(b"".join(self._small))
@@ -90,22 +90,34 @@ class Link:
         self._brief = BriefWait(connected.fileno(), _SPIN_NS)
         self._polls_to_skip = 0
 
-    async def call(self, request: Request, deadline: float, *, alone: bool = True) -> list[Reply]:
+    async def call(
+        self, request: Request, deadline: float, *, alone: bool = True, meanwhile: Iterable[None] = ()
+    ) -> list[Reply]:
         """Send *request* and return one reply per command. Raises LinkLost; *deadline* is in trio's clock.
 
-        *alone* says that nothing else waits for this connection, so that polling holds nobody up.
+        *alone* says that nothing else waits for this connection, so that polling holds nobody up. The steps of
+        *meanwhile* are taken while the server works: all of them, if it answers.
         """
-        return await self.exchange(request.buffers(), request.commands, deadline, alone=alone)
+        return await self.exchange(request.buffers(), request.commands, deadline, alone=alone, meanwhile=meanwhile)
 
     async def exchange(
-        self, buffers: Sequence[bytes], expected: int, deadline: float, *, alone: bool = False
+        self,
+        buffers: Sequence[bytes | memoryview],
+        expected: int,
+        deadline: float,
+        *,
+        alone: bool = False,
+        meanwhile: Iterable[None] = (),
     ) -> list[Reply]:
         """Send *buffers*, then return the next *expected* replies: to what was sent before, for who asks ahead.
 
         Else as :meth:`call`.
         """
         try:
-            await self._send(buffers, deadline, alone=alone)
+            steps = iter(meanwhile)
+            await self._send(buffers, deadline, steps, alone=alone)
+            for _ in steps:
+                pass
             if alone:
                 self._poll()
             return await self._receive(expected, deadline)
@@ -128,12 +140,14 @@ class Link:
         elif not (self._brief.wait() or self._poller.poll(POLL_MS)):
             self._polls_to_skip = _POLLS_SKIPPED_AFTER_MISS
 
-    async def _send(self, buffers: Sequence[bytes | memoryview], deadline: float, *, alone: bool) -> None:
+    async def _send(
+        self, buffers: Sequence[bytes | memoryview], deadline: float, meanwhile: Iterator[None], *, alone: bool
+    ) -> None:
         while buffers:
             try:
                 sent = self._write(buffers[:_IOV_MAX])
             except (BlockingIOError, ssl.SSLWantWriteError):
-                if not (alone and self._writable.poll(POLL_MS)):
+                if next(meanwhile, self) is self and not (alone and self._writable.poll(POLL_MS)):
                     with trio.fail_at(deadline):
                         await trio.lowlevel.wait_writable(self._socket)
             else:

@@ -16,7 +16,7 @@ from vfsd.store.redis.link import LinkLost, Reply, ReplyError, Request
 from vfsd.store.redis.replies import refusal
 from vfsd.store.redis.server import Server
 from vfsd.store.redis.transaction import Outcome, Verdict, commands, decode, encode, next_ino, watched_epoch
-from vfsd.tree.change import Change
+from vfsd.tree.change import Change, Chunk, own
 
 
 class Session:
@@ -38,7 +38,7 @@ class Session:
 
     async def _flush(self, tickets: Sequence[Ticket]) -> None:
         try:
-            await self._store(tickets, min(ticket.deadline for ticket in tickets))
+            await self._store(tickets, tickets[0].deadline)  # they came in that order
         except StoreError as error:
             for ticket in tickets:
                 ticket.error = error
@@ -51,7 +51,7 @@ class Session:
             seq = self.line.seq + 1
             request = encode(self.line.keys, changes, self._header(changes, seq))
             try:
-                replies = await link.call(request, deadline, alone=self._group.pending == 1)
+                replies = await link.call(request, deadline, alone=self._group.pending == 1, meanwhile=own(changes))
             except LinkLost as lost:
                 if await self.line.settle(lost, seq, changes, deadline):
                     return
@@ -135,8 +135,9 @@ class Session:
     def _shrinking(self, change: Change, seq: int) -> Request:
         """Return *change* as a script's call. The script touches the watched header, so the watch is begun anew."""
         keys = self.line.keys
-        words = [b"EVAL", scripts.SHRINK, b"1", keys.scope, self.line.epoch]
-        for command in (*commands(keys, change.ops), [b"HSET", keys.scope, b"seq", b"%d" % seq]):
+        words: list[Chunk] = [b"EVAL", scripts.SHRINK, b"1", keys.scope, self.line.epoch]
+        counted: list[Chunk] = [b"HSET", keys.scope, b"seq", b"%d" % seq]
+        for command in (*commands(keys, change.ops), counted):
             words += (b"%d" % len(command), *command)
         request = Request()
         request.add(*words)

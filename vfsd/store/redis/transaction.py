@@ -14,7 +14,7 @@ from typing import NamedTuple
 from vfsd.store.records import entry_key, entry_value, pack_inode
 from vfsd.store.redis.keys import Keys
 from vfsd.store.redis.link import Reply, ReplyError, Request
-from vfsd.tree.change import Change, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
+from vfsd.tree.change import Change, Chunk, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
 
 _NUMBERS_AT_ONCE = 4000
 """Chunks dropped by one command; a script cannot pass more than about 8,000 words (LUAI_MAXCSTACK)."""
@@ -101,11 +101,13 @@ def decode(replies: Sequence[Reply]) -> Outcome:
     return Outcome(Verdict.STORED, epoch)
 
 
-def commands(keys: Keys, ops: Iterable[Op]) -> list[list[bytes]]:
+def commands(keys: Keys, ops: Iterable[Op]) -> list[list[Chunk]]:
     """Return the Redis commands that store *ops*: one for all of a kind, then those for content in order."""
-    put_inodes, put_entries = [b"HSET", keys.inodes], [b"HSET", keys.entries]
-    drop_inodes, drop_entries = [b"HDEL", keys.inodes], [b"HDEL", keys.entries]
-    content: list[list[bytes]] = []
+    put_inodes: list[Chunk] = [b"HSET", keys.inodes]
+    put_entries: list[Chunk] = [b"HSET", keys.entries]
+    drop_inodes: list[Chunk] = [b"HDEL", keys.inodes]
+    drop_entries: list[Chunk] = [b"HDEL", keys.entries]
+    content: list[list[Chunk]] = []
     for op in ops:
         match op:
             case PutInode():
@@ -125,13 +127,13 @@ def commands(keys: Keys, ops: Iterable[Op]) -> list[list[bytes]]:
     return [command for command in named if len(command) > 2] + content  # noqa: PLR2004 (more than verb and key)
 
 
-def _fields(op: PutChunks) -> Iterable[bytes]:
+def _fields(op: PutChunks) -> Iterable[Chunk]:
     for number, chunk in op.chunks.items():
         yield b"%d" % number
         yield chunk
 
 
-def _drop_chunks(key: bytes, numbers: tuple[int, ...] | None) -> list[list[bytes]]:
+def _drop_chunks(key: bytes, numbers: tuple[int, ...] | None) -> list[list[Chunk]]:
     if numbers is None:
         return [[b"UNLINK", key]]
     slices = (numbers[start : start + _NUMBERS_AT_ONCE] for start in range(0, len(numbers), _NUMBERS_AT_ONCE))
