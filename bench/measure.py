@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from bench import process
 from bench.candidates import Candidate
@@ -20,6 +20,9 @@ from bench.lab import Lab
 from bench.process import BenchError
 from bench.wire import Wire
 from bench.workloads.base import Go, Stage, Workload
+
+
+_T = TypeVar("_T")
 
 
 class Sample(NamedTuple):
@@ -121,13 +124,19 @@ def _run_workload(lab: Lab, plan: Plan, workload: Workload, size: int, stack: Ex
             running[name] = stack.enter_context(contestant(lab, name))
         except (BenchError, OSError) as error:
             yield Sample(workload.name, name, 0.0, 0, str(error))
-    for _ in range(plan.rounds):
-        for name, runner in tuple(running.items()):
+    for number in range(plan.rounds):
+        for name, runner in _rotated(list(running.items()), number):
             try:
                 yield Sample(workload.name, name, _timed(runner, workload, size), workload.done(size))
             except (BenchError, OSError) as error:
                 del running[name]
                 yield Sample(workload.name, name, 0.0, 0, str(error))
+
+
+def _rotated(order: list[_T], by: int) -> list[_T]:
+    """Return *order* begun elsewhere: so nobody goes first in every round."""
+    start = by % max(1, len(order))
+    return order[start:] + order[:start]
 
 
 def _timed(runner: Contestant, workload: Workload, size: int) -> float:
