@@ -21,7 +21,6 @@ from bench.process import BenchError
 from bench.wire import Wire
 from bench.workloads.base import Go, Stage, Workload
 
-
 _T = TypeVar("_T")
 
 

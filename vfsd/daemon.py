@@ -23,7 +23,7 @@ from vfsd.control.operations import file_operations
 from vfsd.control.scope import scope_operations
 from vfsd.errors import FsError, ScopeMissing, StoreError, UncleanEnd, VfsdError
 from vfsd.files import Files
-from vfsd.fuse.session import FuseSession
+from vfsd.fuse.session import FuseSession, check_device
 from vfsd.herald import Herald
 from vfsd.hydrate import hydrate
 from vfsd.memory import MemoryCap
@@ -72,6 +72,7 @@ class Daemon:
 
     async def _live(self) -> None:
         options = StoreOptions(self._config.store_timeout, self._config.allow_eviction, self._config.fsync)
+        check_device()
         async with AsyncExitStack() as stack:
             store = open_store(self._config.store, options)
             stack.push_async_callback(store.aclose)

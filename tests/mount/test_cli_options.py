@@ -63,6 +63,30 @@ def test_an_unknown_option_is_refused_in_words(mount: MountFactory, redis_server
         success(daemon.mount())  # the scope was released
 
 
+NO_RIGHTS = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin")
+NO_DEVICE = (
+    *("unshare", "--mount", "sh", "-ec"),
+    'mount --bind /dev/fuse /dev/fuse; mount -o remount,bind,nodev /dev/fuse; exec "$@"',
+    "sh",
+)
+
+
+@pytest.mark.parametrize("lacking", [NO_RIGHTS, NO_DEVICE], ids=["rights", "device"])
+def test_where_nothing_can_be_mounted_the_options_of_a_container_are_named(
+    lacking: tuple[str, ...], mount: MountFactory, redis_server: RedisServer
+) -> None:
+    mounted = mount(redis_server.url, start=False)
+    mounted.path.mkdir()
+    command = [*lacking, sys.executable, "-m", "vfsd", "mount", "-f", os.fspath(mounted.path)]
+    command += ["--scope", mounted.scope, "--store", mounted.store]
+    ended = subprocess.run(command, env=mounted.environment, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 10, ended.stderr
+    assert "--device /dev/fuse --cap-add SYS_ADMIN" in ended.stderr.splitlines()[-1]
+    assert mounts_at(mounted.path) == []
+    if lacking is NO_DEVICE:  # known before the scope is claimed
+        assert mounted.scope not in mounted.vfsd("scopes").stdout
+
+
 def test_noexec_is_heeded(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, "-o", "noexec")
     script = mounted.path / "script"

@@ -1,5 +1,6 @@
 """Mounting and serving: the life of one FUSE session. pyfuse3 keeps it in globals, so a process has one at most."""
 
+import errno
 import logging
 import os
 import tempfile
@@ -12,7 +13,7 @@ import pyfuse3
 import trio
 
 from vfsd.config import MountConfig
-from vfsd.errors import FuseUnavailable, MountpointError
+from vfsd.errors import FuseUnavailable, MountpointError, VfsdError
 from vfsd.fuse.anticipation import Anticipation
 from vfsd.fuse.guard import install
 from vfsd.fuse.operations import Operations, XattrOperations
@@ -52,7 +53,6 @@ class FuseSession:
 
     def mount(self) -> None:
         """Mount; requests queue in the kernel until :meth:`serve`. Raises FuseUnavailable, MountpointError."""
-        _check_device()
         kind = XattrOperations if self._config.xattr else Operations
         operations = kind(self._volume, View(self._config.owner))
         install(operations, Tracer() if self._config.debug else None)
@@ -62,7 +62,7 @@ class FuseSession:
                 pyfuse3.init(operations, self._config.mountpoint, set(mount_options(self._config)))
             except RuntimeError as error:
                 why = Path(said).read_text(errors="replace").strip().replace("\n", "; ") or str(error)
-                raise MountpointError(f"cannot mount at {self._config.mountpoint}: {why}") from None
+                raise _refusal(self._config.mountpoint, why) from None
 
     async def serve(self) -> None:
         """Answer requests until unmounted or told to :meth:`stop`; what is in flight ends first."""
@@ -142,14 +142,24 @@ def _extend(ends: Sequence[_Byte]) -> None:
             _log.debug("cannot tell the kernel the size of inode %d: %s", end.ino, error)
 
 
-def _check_device() -> None:
+_IN_A_CONTAINER = "in a container pass --device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor=unconfined"
+
+
+def check_device() -> None:
+    """Raise FuseUnavailable if this process cannot open ``/dev/fuse``: better known before anything else is done."""
     try:
         os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
         raise FuseUnavailable(
-            f"cannot open /dev/fuse: {error.strerror}; load the fuse module, and in a container pass"
-            " --device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor:unconfined"
+            f"cannot open /dev/fuse: {error.strerror}; load the fuse module, and {_IN_A_CONTAINER}"
         ) from None
+
+
+def _refusal(mountpoint: str, why: str) -> VfsdError:
+    """Return what it means that libfuse could not mount, saying *why*: no rights at all, or something at this place."""
+    if os.strerror(errno.EPERM) in why:
+        return FuseUnavailable(f"cannot mount at {mountpoint}: {why}; this process may not mount: {_IN_A_CONTAINER}")
+    return MountpointError(f"cannot mount at {mountpoint}: {why}")
 
 
 @contextmanager
