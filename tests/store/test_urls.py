@@ -51,3 +51,9 @@ async def test_what_says_how_to_reach_the_server_is_taken(url: str) -> None:
     store = open_store(url, StoreOptions())
     assert "=x" not in store.label
     await store.aclose()
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1/abc", "redis://127.0.0.1:6379/1/2", "rediss://127.0.0.1/O"])
+def test_a_database_that_is_no_number_is_refused_and_not_taken_for_0(url: str) -> None:
+    with pytest.raises(UsageError, match="not understood"):
+        open_store(url, StoreOptions())

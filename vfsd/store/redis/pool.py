@@ -56,6 +56,7 @@ def connection_pool(url: str, timeout: float) -> redis.ConnectionPool:
     }
     if urlsplit(url).scheme == SENTINEL:
         return _sentinel_pool(url, options)
+    _check_database(url)
     return redis.ConnectionPool.from_url(url, **options)
 
 
@@ -71,6 +72,13 @@ def _check_options(url: str) -> None:
         if not equals or name not in known:
             what = f"unknown option {name!r}" if equals else "an option without a value"
             raise UsageError(f"store {hidden(url)}: {what}; {parts.scheme} takes {', '.join(sorted(known))}")
+
+
+def _check_database(url: str) -> None:
+    """Refuse a database that is no number: redis-py would take database 0 for it. Raises ValueError."""
+    parts = urlsplit(url)
+    if parts.scheme != "unix" and parts.path.strip("/"):
+        int(parts.path.strip("/"))
 
 
 def _sentinel_pool(url: str, options: dict[str, Any]) -> redis.ConnectionPool:
