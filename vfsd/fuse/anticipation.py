@@ -17,16 +17,19 @@ _MOMENT_NS = 100_000
 
 
 class Anticipation(trio.abc.Instrument):
-    """Added to trio's loop while a session is served. *busy* says that something else is waited for."""
+    """Added to trio's loop while a session is served. *busy* says that something else is waited for.
+
+    ``request`` is how the next request is waited for.
+    """
 
     def __init__(self, busy: Callable[[], bool]) -> None:
         self._busy = busy
-        self._request = BriefWait(_session_descriptor(), _MOMENT_NS)
+        self.request = BriefWait(_session_descriptor(), _MOMENT_NS)
 
     def before_io_wait(self, timeout: float) -> None:
         """Wait for a request before the loop sleeps, unless it will not sleep."""
         if timeout > 0 and not self._busy():
-            self._request.wait()
+            self.request.wait()
 
 
 def _session_descriptor() -> int:
