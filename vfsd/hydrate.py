@@ -6,8 +6,10 @@ with its remedy, and half a tree is never mounted silently. With *salvage* what 
 
 import gc
 import logging
-from collections import Counter
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import TypeAlias
 
 import trio
@@ -24,6 +26,8 @@ _log = logging.getLogger(__name__)
 Report: TypeAlias = Callable[[int, int], None]
 """Told how many records have been read, and of how many."""
 
+_NAME = re.compile(rb"[^/\0]{1,%d}" % NAME_MAX)
+_COOKIE = attrgetter("cookie")
 _ATTEMPTS = 5
 _COLLECT_AFTER = (10_000, 20, 20)
 """Thresholds of the garbage collector: files stay, and a circle is rare, so looking for one every 700 objects costs
@@ -84,21 +88,18 @@ class _Assembly:
         self.tree = Tree()
         self.damages: list[Damage] = []
         self._entries: dict[tuple[int, bytes], PutEntry] = {}
-        self._links: Counter[int] = Counter()
+        self._links: defaultdict[int, int] = defaultdict(int)
         self._named: set[int] = set()
 
     def add(self, batch: Batch) -> None:
         """Take a batch; a record may come twice. Entries wait until all are there: they must go in by their cookies."""
         self.damages += batch.damages
         self.tree.next_ino = max(self.tree.next_ino, batch.next_ino)
+        self.tree.replay(op for op in batch.ops if isinstance(op, PutInode))
+        self._entries.update(((op.parent, op.name), op) for op in batch.ops if isinstance(op, PutEntry))
         for op in batch.ops:
-            match op:
-                case PutInode():
-                    self.tree.replay((op,))
-                case PutEntry():
-                    self._entries[op.parent, op.name] = op
-                case PutChunks():
-                    self._add_chunks(op)
+            if isinstance(op, PutChunks):
+                self._add_chunks(op)
 
     def _add_chunks(self, op: PutChunks) -> None:
         inode = self.tree.inodes.get(op.ino)
@@ -119,27 +120,32 @@ class _Assembly:
 
     def finish(self) -> Tree:
         """Link the entries, then see that every inode is reached, and as often as it says."""
-        entries = sorted(self._entries.values(), key=lambda entry: entry.cookie)
+        entries = sorted(self._entries.values(), key=_COOKIE)
         self.tree.replay(entry for entry in entries if self._fits(entry))
         self._check_links()
         return self.tree
 
     def _fits(self, entry: PutEntry) -> bool:
-        parent, child = self.tree.inodes.get(entry.parent), self.tree.inodes.get(entry.ino)
-        key = f"entry {entry.parent}/{entry.name!r}"
-        if not _is_name(entry.name):
-            return self._damaged(key, "no directory can hold such a name")
+        parent_ino, name, ino, _ = entry
+        parent, child = self.tree.inodes.get(parent_ino), self.tree.inodes.get(ino)
+        if not _is_name(name):
+            return self._misfit(entry, "no directory can hold such a name")
         if parent is None or parent.directory is None:
-            return self._damaged(key, f"inode {entry.parent} is no directory")
+            return self._misfit(entry, f"inode {parent_ino} is no directory")
         if child is None:
-            return self._damaged(key, f"there is no inode {entry.ino}")
-        if child.directory is not None:
-            if entry.ino in self._named:
-                return self._damaged(key, f"directory {entry.ino} has a name already")
-            self._named.add(entry.ino)
-            self._links[entry.parent] += 1
-        self._links[entry.ino] += 1 if child.directory is None else 2
+            return self._misfit(entry, f"there is no inode {ino}")
+        if child.directory is None:
+            self._links[ino] += 1
+            return True
+        if ino in self._named:
+            return self._misfit(entry, f"directory {ino} has a name already")
+        self._named.add(ino)
+        self._links[parent_ino] += 1
+        self._links[ino] += 2
         return True
+
+    def _misfit(self, entry: PutEntry, why: str) -> bool:
+        return self._damaged(f"entry {entry.parent}/{entry.name!r}", why)
 
     def _check_links(self) -> None:
         if not self.tree.inodes:
@@ -148,18 +154,20 @@ class _Assembly:
             self._damaged(f"inode {ROOT}", "the root directory is missing")
         self._links[ROOT] += 2
         for ino, inode in self.tree.inodes.items():
-            if inode.attributes.nlink != self._links[ino]:
-                self._damaged(f"inode {ino}", f"{inode.attributes.nlink} links recorded, {self._links[ino]} found")
+            recorded, found = inode.attributes.nlink, self._links.get(ino, 0)
+            if recorded != found:
+                self._damaged(f"inode {ino}", f"{recorded} links recorded, {found} found")
         for ino in self._unreachable():
             self._damaged(f"inode {ino}", "a directory that is not below the root")
 
     def _unreachable(self) -> Iterator[int]:
         """Yield the directories that lie in a circle apart from the root."""
         reached = {ROOT}
-        for start, inode in self.tree.inodes.items():
+        directories = (ino for ino, inode in self.tree.inodes.items() if inode.directory is not None)
+        for start in directories:
             path: set[int] = set()
             ino = start
-            while inode.directory is not None and ino not in reached and ino not in path:
+            while ino not in reached and ino not in path:
                 path.add(ino)
                 ino = self.tree.directory(ino).parent
             if ino in path:
@@ -174,4 +182,4 @@ class _Assembly:
 
 def _is_name(name: bytes) -> bool:
     """Whether the kernel can ask for *name*, and take it in a listing (:manpage:`path_resolution(7)`)."""
-    return 0 < len(name) <= NAME_MAX and name not in {b".", b".."} and b"/" not in name and b"\0" not in name
+    return _NAME.fullmatch(name) is not None and name not in {b".", b".."}
