@@ -124,9 +124,7 @@ def _keep(draft: Path, place: Path) -> None:
 
 def _install(command: list[str], place: Path, what: str, remedy: str) -> None:
     try:
-        done = subprocess.run(
-            command, cwd=place, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False
-        )
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False)
     except FileNotFoundError:
         raise CannotInstall(f"tests/clients cannot install {what}: there is no {command[0]}: {remedy}") from None
     except subprocess.TimeoutExpired:

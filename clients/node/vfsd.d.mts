@@ -1,0 +1,53 @@
+/** @typedef {import('@mastra/core/workspace').FileContent} FileContent */
+/** @typedef {import('@mastra/core/workspace').WriteOptions} WriteOptions */
+/**
+ * @typedef {object} VfsdOnly
+ * @property {string} mountpoint where the scope is mounted
+ * @property {number} [timeoutMs] how long (ms) the daemon may take to answer
+ */
+/** @typedef {Omit<import('@mastra/core/workspace').LocalFilesystemOptions, 'basePath'> & VfsdOnly} VfsdFilesystemOptions */
+export class VfsdFilesystem extends LocalFilesystem {
+    /** @param {VfsdFilesystemOptions} options */
+    constructor({ mountpoint, timeoutMs, ...options }: VfsdFilesystemOptions);
+    /**
+     * Put a file into the tree that is never stored: it is there until the mount ends, or a stored one takes its place.
+     * @param {string} path
+     * @param {FileContent} content
+     * @param {{ mode?: number }} [options] permission bits; 0o644 by default
+     * @returns {Promise<boolean>} false if the same content was seeded already
+     */
+    seedFile(path: string, content: FileContent, { mode }?: {
+        mode?: number;
+    }): Promise<boolean>;
+    /**
+     * Seed a whole skill in one step, in place of what was seeded there.
+     * @param {string} dir such as `skills/review`
+     * @param {Record<string, FileContent>} files content by path below `dir`, with a `SKILL.md`
+     * @returns {Promise<string>} the name in its front matter
+     */
+    seedSkill(dir: string, files: Record<string, FileContent>): Promise<string>;
+    /** Return every file, seeded or stored, relative to the root, sorted. @returns {Promise<string[]>} */
+    listAllPaths(): Promise<string[]>;
+    /** Return when all that was written is as safe as fsync makes it. */
+    flush(): Promise<void>;
+    /** Delete all that the scope has stored, for good, and unmount. */
+    destroyPersisted(): Promise<void>;
+    #private;
+}
+export type FileContent = import("@mastra/core/workspace").FileContent;
+export type WriteOptions = import("@mastra/core/workspace").WriteOptions;
+export type VfsdOnly = {
+    /**
+     * where the scope is mounted
+     */
+    mountpoint: string;
+    /**
+     * how long (ms) the daemon may take to answer
+     */
+    timeoutMs?: number | undefined;
+};
+export type VfsdFilesystemOptions = Omit<import("@mastra/core/workspace").LocalFilesystemOptions, "basePath"> & VfsdOnly;
+import { ControlClient } from './control.mjs';
+import { VfsdError } from './control.mjs';
+import { LocalFilesystem } from '@mastra/core/workspace';
+export { ControlClient, VfsdError };
