@@ -12,7 +12,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from deepagents.backends import FilesystemBackend
+from deepagents.backends import FilesystemBackend  # type: ignore[import-not-found]  # has an interpreter of its own
 
 Step = tuple[str, Callable[[], Any]]
 
