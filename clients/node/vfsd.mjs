@@ -82,13 +82,17 @@ export class VfsdFilesystem extends LocalFilesystem {
   /**
    * Seed a whole skill in one step, in place of what was seeded there.
    * @param {string} dir such as `skills/review`
-   * @param {Record<string, FileContent>} files content by path below `dir`, with a `SKILL.md`
-   * @returns {Promise<string>} the name in its front matter
+   * @param {FileContent} skillMd its SKILL.md
+   * @param {Record<string, FileContent>} [references] what is in its `references`, by name
+   * @param {{ files?: Record<string, FileContent> }} [options] anything else, by path below `dir`
+   * @returns {Promise<boolean>} false if the same skill was seeded already
    */
-  async seedSkill(dir, files) {
-    const encoded = Object.fromEntries(Object.entries(files).map(([path, content]) => [path, base64(content)]));
-    const { name } = await this.#ask('seed_skill', { dir, files: encoded });
-    return name;
+  async seedSkill(dir, skillMd, references = {}, { files = {} } = {}) {
+    const named = Object.entries(references).map(([name, content]) => [`references/${name}`, content]);
+    const given = { ...files, ...Object.fromEntries(named), 'SKILL.md': skillMd };
+    const encoded = Object.fromEntries(Object.entries(given).map(([path, content]) => [path, base64(content)]));
+    const { changed } = await this.#ask('seed_skill', { dir, files: encoded });
+    return changed;
   }
 
   /** Return every file, seeded or stored, relative to the root, sorted. @returns {Promise<string[]>} */

@@ -37,15 +37,19 @@ class Program(subprocess.CompletedProcess[str]):
 
 
 class NodeProject:
-    """A directory laid out like the checkout, where Node finds the packages beside our modules.
+    """A directory laid out like the checkout, where Node finds packages, our own ``vfsd`` among them.
 
-    Node looks for packages above a module's real path, and ours must lie in no checkout: hence copies.
+    Node looks for packages above a module's real path, and there must be none in the checkout: hence copies.
     """
 
     def __init__(self, place: Path, packages: Path) -> None:
         self._place = place
         self._packages = packages
-        (place / "node_modules").symlink_to(packages)
+        installed = place / "node_modules"
+        installed.mkdir()
+        for package in packages.iterdir():
+            (installed / package.name).symlink_to(package)
+        shutil.copytree(CHECKOUT / "clients" / "node", installed / "vfsd")
         for part in ("clients/node", "examples/mastra", "tests/clients/node"):
             shutil.copytree(CHECKOUT / part, place / part)
 

@@ -1,7 +1,7 @@
 // The two file systems of Mastra that these programs are pointed at: `local DIRECTORY` and `vfsd MOUNTPOINT`.
 
 import { LocalFilesystem } from '@mastra/core/workspace';
-import { VfsdFilesystem } from '../../../clients/node/vfsd.mjs';
+import { VfsdFilesystem } from 'vfsd';
 
 /**
  * @param {string} kind
