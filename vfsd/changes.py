@@ -60,8 +60,8 @@ class Changes:
         self._turns = Turns()
         self._behind: set[int] = set()
 
-    async def make(self, touched: Touched, plan: Plan) -> None:
-        """Take the turn on what is *touched*, *plan*, commit, apply. Raises FsError, StoreError."""
+    async def make(self, touched: Touched, plan: Plan) -> Change:
+        """Take the turn on what is *touched*, *plan*, commit, apply; return the change. Raises FsError, StoreError."""
         claim = self._writable_claim()
         inos = await self._take_turn(touched)
         try:
@@ -71,6 +71,7 @@ class Changes:
             self._turns.give_back(inos)
             raise
         await self._carry_out(claim, change, inos, demand)
+        return change
 
     async def _carry_out(self, claim: Claim, change: Change, inos: tuple[int, ...], demand: Demand) -> None:
         """Commit and apply a planned *change*; turn and reserved room are given back, unless it is left in doubt."""
@@ -101,6 +102,11 @@ class Changes:
             await self.catch_up(ino)
             await self._noting_errors(self._store.sync())
 
+    def retire(self) -> None:
+        """Make no further change (EROFS), for all that is stored is about to go. What memory holds stays readable."""
+        self._claim = None
+        self._behind.clear()
+
     def _writable_claim(self) -> Claim:
         if self._claim is None:
             raise FsError(errno.EROFS)
@@ -111,8 +117,13 @@ class Changes:
         """Take the turn on what is *touched*; look again after a wait, for a name may mean another inode by then."""
         while True:
             inos = touched()
-            if not await self._turns.take(inos) or set(touched()) == set(inos):
-                return inos
+            waited = await self._turns.take(inos)
+            try:
+                if not waited or set(touched()) == set(inos):
+                    return inos
+            except FsError:
+                self._turns.give_back(inos)
+                raise
             self._turns.give_back(inos)
 
     def _is_forgotten(self, inos: tuple[int, ...]) -> bool:

@@ -4,6 +4,7 @@ Each step undoes itself on the way out, whatever ends it; a signal is such an en
 touches its own mountpoint once it is mounted: it would wait for itself.
 """
 
+import errno
 import faulthandler
 import logging
 import os
@@ -11,22 +12,28 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from functools import partial
 
 import trio
 
 from vfsd import __version__, clock, registry
 from vfsd.config import MountConfig
 from vfsd.control import server as control
-from vfsd.errors import ScopeMissing, StoreError, UncleanEnd, VfsdError
+from vfsd.control.operations import file_operations
+from vfsd.control.scope import scope_operations
+from vfsd.errors import FsError, ScopeMissing, StoreError, UncleanEnd, VfsdError
+from vfsd.files import Files
 from vfsd.fuse.session import FuseSession
 from vfsd.herald import Herald
 from vfsd.hydrate import hydrate
 from vfsd.memory import MemoryCap
+from vfsd.paths import Paths
+from vfsd.reader import Reader
 from vfsd.store import open_store
 from vfsd.store.base import Claim, Store, StoreOptions, Terms
 from vfsd.store.owner import this_process
 from vfsd.tasks import describe_tasks
+from vfsd.tree.change import Change
 from vfsd.tree.tree import Tree
 from vfsd.volume import Volume
 
@@ -47,6 +54,7 @@ class Daemon:
         self._since_ns = clock.now()
         self._memory = MemoryCap(config.max_memory)
         self._unfinished: list[str] = []
+        self._keeping = trio.CancelScope()
         self._everything = trio.CancelScope()
         self._stop: Callable[[], None] = self._everything.cancel
         """What the first signal does: until the mount is served there is nothing to finish."""
@@ -77,9 +85,9 @@ class Daemon:
                 self._herald.warn(warning)
             claim = await self._claim(store, stack)
             if claim is not None:
-                nursery.start_soon(store.keep, claim)
+                nursery.start_soon(self._keep, store, claim)
             volume = await self._hydrated(store, claim, nursery)
-            await self._serve(volume)
+            await self._serve(volume, claim)
             await self._drain(volume)
             nursery.cancel_scope.cancel()
 
@@ -95,6 +103,11 @@ class Daemon:
         if claim.created:
             self._herald.note(f"created scope {config.scope} in {store.label}")
         return claim
+
+    async def _keep(self, store: Store, claim: Claim) -> None:
+        """Keep *claim* alive, until it is given up."""
+        with self._keeping:
+            await store.keep(claim)
 
     async def _release(self, store: Store, claim: Claim) -> None:
         """Release *claim*; if the store is away, its lease ends by itself."""
@@ -124,7 +137,7 @@ class Daemon:
         self._memory.sample(tree)
         return volume
 
-    async def _serve(self, volume: Volume) -> None:
+    async def _serve(self, volume: Volume, claim: Claim | None) -> None:
         """Mount, say so, and answer requests until told to stop or unmounted from outside."""
         session = FuseSession(volume, self._config)
         session.mount()
@@ -133,7 +146,9 @@ class Daemon:
                 beside.start_soon(keep_measuring, volume)
                 if self._config.max_memory:
                     beside.start_soon(self._keep_sampling, volume.tree)
-                async with _control_socket(self._registration(volume.store), self._handlers(volume), beside):
+                async with _control_socket(
+                    self._registration(volume.store), self._handlers(volume, claim, session), beside
+                ):
                     beside.start_soon(self._announce, volume.tree)
                     await self._serve_until_stopped(session)
                 beside.cancel_scope.cancel()
@@ -178,18 +193,30 @@ class Daemon:
             config.scope, config.mountpoint, store.label, os.getpid(), self._since_ns, __version__
         )
 
-    def _handlers(self, volume: Volume) -> dict[str, control.Handler]:
-        async def info(_arguments: dict[str, Any]) -> dict[str, Any]:
-            error = volume.changes.last_error
-            return {
-                "files": len(volume.tree.inodes),
-                "bytes": volume.tree.content_bytes,
-                "pending": volume.store.pending,
-                "read_only": self._config.read_only,
-                "last_error": error and {"when_ns": error[0], "what": error[1]},
-            }
+    def _handlers(self, volume: Volume, claim: Claim | None, session: FuseSession) -> dict[str, control.Handler]:
+        """Return what the control socket answers."""
+        config = self._config
+        paths = Paths(volume.tree, os.fsencode(config.mountpoint))
+        reader, files = Reader(volume.tree, paths, config.owner), Files(volume, paths, session.tell)
+        return {
+            **scope_operations(config, volume, partial(self._drop, volume, claim), session.stop),
+            **file_operations(reader, files),
+        }
 
-        return {"info": info}
+    async def _drop(self, volume: Volume, claim: Claim | None) -> None:
+        """Destroy all that is stored of the scope. Raises FsError (EROFS) for a read-only mount, StoreError.
+
+        It begins with a commit of nothing: who has lost the scope to another owner is refused. Once the scope is given
+        up there is no way back: if the store then fails, the mount stays readable, and this may be asked for again.
+        """
+        if claim is None:
+            raise FsError(errno.EROFS)
+        if not self._keeping.cancel_called:
+            await volume.store.commit(claim, Change((), grows=False))
+        volume.changes.retire()
+        self._keeping.cancel()
+        await volume.store.release(claim)
+        await volume.store.drop(claim.scope)
 
 
 @asynccontextmanager

@@ -16,9 +16,19 @@ class VfsdError(Exception):
 class FsError(VfsdError):
     """A rule of the file system refuses an operation; *errno* is the caller's answer."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(os.strerror(number))
+    def __init__(self, number: int, why: str = "") -> None:
+        super().__init__(f"{os.strerror(number)}: {why}" if why else os.strerror(number))
         self.errno = number
+
+
+class StaleFile(FsError):
+    """A file is not the one that its writer has seen. Modification times in ns; *actual* None: there is no file."""
+
+    def __init__(self, expected_mtime_ns: int, actual_mtime_ns: int | None) -> None:
+        found = "there is no such file" if actual_mtime_ns is None else f"it was modified at {actual_mtime_ns} ns"
+        super().__init__(errno.ESTALE, f"expected to be modified at {expected_mtime_ns} ns, but {found}; read it again")
+        self.expected_mtime_ns = expected_mtime_ns
+        self.actual_mtime_ns = actual_mtime_ns
 
 
 class StoreError(VfsdError):
@@ -106,6 +116,7 @@ ERRNO: dict[type[VfsdError], int] = {
     StoreReadOnly: errno.EROFS,
     StoreRefused: errno.EIO,
     ScopeDamaged: errno.EIO,
+    ScopeBusy: errno.EBUSY,
 }
 
 EXIT_STATUS: dict[type[VfsdError], int] = {

@@ -89,17 +89,21 @@ class Volume:
         await self.changes.make(lambda: (place.parent, ino), lambda now_ns: plan_link(self.tree, ino, place, now_ns))
         return self.tree.inode(ino)
 
-    async def unlink(self, place: Place) -> None:
+    async def unlink(self, place: Place) -> Change:
         """Remove the name at *place*. Errors: see :func:`plan_unlink`."""
-        await self.changes.make(lambda: self._touched(place), lambda now_ns: plan_unlink(self.tree, place, now_ns))
+        return await self.changes.make(
+            lambda: self._touched(place), lambda now_ns: plan_unlink(self.tree, place, now_ns)
+        )
 
-    async def rmdir(self, place: Place) -> None:
+    async def rmdir(self, place: Place) -> Change:
         """Remove the empty directory at *place*. Errors: see :func:`plan_rmdir`."""
-        await self.changes.make(lambda: self._touched(place), lambda now_ns: plan_rmdir(self.tree, place, now_ns))
+        return await self.changes.make(
+            lambda: self._touched(place), lambda now_ns: plan_rmdir(self.tree, place, now_ns)
+        )
 
-    async def rename(self, source: Place, target: Place, flags: int) -> None:
+    async def rename(self, source: Place, target: Place, flags: int) -> Change:
         """Move *source* to *target*; *flags* as in :manpage:`renameat2(2)`. Errors: see :func:`plan_rename`."""
-        await self.changes.make(
+        return await self.changes.make(
             lambda: self._touched_by_rename(source, target),
             lambda now_ns: plan_rename(self.tree, source, target, flags, now_ns),
         )

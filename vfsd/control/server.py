@@ -1,6 +1,7 @@
 """The daemon's end of the control socket. A broken or hostile client costs itself only: lengths and waits are bounded.
 
-The socket is made with mode 0600, and the peer's uid is checked all the same. It never lies inside the mount.
+The socket is made with mode 0600, and the peer's uid is checked all the same. It never lies inside the mount. Requests
+of one client are answered one after another, so what it sends ahead waits in the socket, not here.
 """
 
 import errno
@@ -10,19 +11,34 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import trio
 
 from vfsd.control import protocol
-from vfsd.errors import VfsdError, errno_of
+from vfsd.control.arguments import Arguments
+from vfsd.control.lines import Lines
+from vfsd.errors import StaleFile, VfsdError, errno_of
 
 _log = logging.getLogger(__name__)
 
-Handler: TypeAlias = Callable[[dict[str, Any]], Awaitable[Any]]
-"""Answers one operation with something that JSON can carry. Raises VfsdError."""
 
-_IDLE_SECONDS = 60.0
+class Last(NamedTuple):
+    """An answer after which the daemon ends: *then* is called when the client has it, or has gone."""
+
+    result: Any
+    then: Callable[[], None]
+
+
+Handler: TypeAlias = Callable[[Arguments], Awaitable[Any]]
+"""Answers one operation with something that JSON can carry, or with :class:`Last`. Raises VfsdError."""
+
+_SEND_SECONDS = 60.0
+"""Longest that a client may take for reading one answer."""
+
+_ECHOED = 4096
+"""Most characters of a path that come back in an error."""
+
 _CREDENTIALS = struct.Struct("3i")
 """pid, uid, gid of the peer (:manpage:`unix(7)`, SO_PEERCRED)."""
 
@@ -64,27 +80,49 @@ def _may_ask(stream: trio.SocketStream) -> bool:
 
 
 async def _converse(stream: trio.SocketStream, handlers: Mapping[str, Handler]) -> None:
-    buffered = b""
-    while True:
-        with trio.fail_after(_IDLE_SECONDS):
-            received = await stream.receive_some()
-        if not received or len(buffered) + len(received) > protocol.LINE_MAX:
-            return
-        *lines, buffered = (buffered + received).split(b"\n")
-        for line in lines:
-            with trio.fail_after(_IDLE_SECONDS):
-                await stream.send_all(await _answer(line, handlers))
+    lines = Lines(stream, protocol.LINE_MAX)
+    while (line := await lines.next()) is not None:
+        answer, then = await _answer(line, handlers)
+        del line  # it may be large, and the client may be slow
+        try:
+            with trio.fail_after(_SEND_SECONDS):
+                await stream.send_all(answer)
+        finally:
+            if then is not None:
+                then()
 
 
-async def _answer(line: bytes, handlers: Mapping[str, Handler]) -> bytes:
+async def _answer(line: bytes, handlers: Mapping[str, Handler]) -> tuple[bytes, Callable[[], None] | None]:
+    """Return the line that answers *line*, and what is to be done after it."""
     try:
         request = protocol.parse(line)
     except protocol.BadRequest as error:
-        return protocol.refusal(None, "EPROTO", str(error))
+        return protocol.refusal(error.ident, "EPROTO", str(error)), None
     handler = handlers.get(request.op)
     if handler is None:
-        return protocol.refusal(request.ident, "ENOSYS", f"this daemon knows no {request.op!r}")
+        return protocol.refusal(request.ident, "ENOSYS", f"this daemon knows no {request.op[:_ECHOED]!r}"), None
     try:
-        return protocol.reply(request.ident, await handler(request.arguments))
+        result = await handler(Arguments(request.arguments))
+        if isinstance(result, Last):
+            return protocol.reply(request.ident, result.result), result.then
+        return protocol.reply(request.ident, result), None
     except VfsdError as error:
-        return protocol.refusal(request.ident, errno.errorcode[errno_of(error)], str(error))
+        return _refusal(request, errno_of(error), str(error), _details(error)), None
+    except Exception:  # whatever a bug may raise
+        _log.exception("%s failed by a bug; the client gets EIO", request.op)
+        return _refusal(request, errno.EIO, "a bug in the daemon; its log has the traceback", {}), None
+
+
+def _refusal(request: protocol.Request, number: int, why: str, details: dict[str, Any]) -> bytes:
+    """Return the line that refuses *request*, with the paths that it is about."""
+    given = [request.arguments.get(name) for name in ("path", "source", "target")]
+    named = [path[:_ECHOED] for path in given if isinstance(path, str)]
+    paths = dict(zip(("path", "target"), named, strict=False))
+    message = f"{' -> '.join(paths.values())}: {why}" if paths else why
+    return protocol.refusal(request.ident, errno.errorcode[number], message, **paths, **details)
+
+
+def _details(error: VfsdError) -> dict[str, Any]:
+    if isinstance(error, StaleFile):
+        return {"expected_mtime_ns": error.expected_mtime_ns, "actual_mtime_ns": error.actual_mtime_ns}
+    return {}

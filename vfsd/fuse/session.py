@@ -2,11 +2,11 @@
 
 import logging
 import os
-import stat
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import pyfuse3
 import trio
@@ -17,16 +17,28 @@ from vfsd.fuse.guard import install
 from vfsd.fuse.operations import Operations, XattrOperations
 from vfsd.fuse.trace import Tracer
 from vfsd.fuse.view import View
-from vfsd.tree.change import Change, DropEntry, DropInode, PutEntry, PutInode
+from vfsd.tree.change import Change, DropEntry, DropInode, Op, PutEntry, PutInode
 from vfsd.volume import Volume
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _MAX_TASKS = 1024
 """Requests served side by side. With all of them waiting for the store a reader would wait too; the kernel's own
 limit on what it hands out keeps well below."""
 _MIN_TASKS = 8
 """Idle workers kept, so that a burst need not start any."""
+_INFORMERS = 8
+"""Threads that may wait for the kernel to forget something."""
+
+
+class _Byte(NamedTuple):
+    """One byte of a file."""
+
+    ino: int
+    offset: int
+    value: bytes
 
 
 class FuseSession:
@@ -35,6 +47,7 @@ class FuseSession:
     def __init__(self, volume: Volume, config: MountConfig) -> None:
         self._volume = volume
         self._config = config
+        self._informers = trio.CapacityLimiter(_INFORMERS)
 
     def mount(self) -> None:
         """Mount; requests queue in the kernel until :meth:`serve`. Raises FuseUnavailable, MountpointError."""
@@ -42,7 +55,7 @@ class FuseSession:
         kind = XattrOperations if self._config.xattr else Operations
         operations = kind(self._volume, View(self._config.owner))
         install(operations, Tracer() if self._config.debug else None)
-        self._volume.changes.on_settled = self._invalidate
+        self._volume.changes.on_settled = self.tell
         with _stderr_of_libfuse() as said:
             try:
                 pyfuse3.init(operations, self._config.mountpoint, set(mount_options(self._config)))
@@ -62,20 +75,34 @@ class FuseSession:
         """Unmount, if that has not happened yet; those who still have files open get ENOTCONN."""
         pyfuse3.close(unmount=True)
 
-    async def _invalidate(self, change: Change) -> None:
-        """Let the kernel forget what *change* made untrue, from a thread: it may have to wait for requests.
+    async def tell(self, change: Change) -> None:
+        """Let the kernel forget what *change* made untrue; it was made behind the kernel's back.
 
-        That does not cover the size of a file, which is where the kernel appends: it learns of growth by the last byte.
+        From a thread, for it may have to wait for requests. That does not cover the size of a file, which is where the
+        kernel appends: it learns of growth by the last byte. If that is out of date by then, it is forgotten again.
         """
-        ends = [end for op in change.ops if isinstance(op, PutInode) for end in self._end(op.ino)]
-        await trio.to_thread.run_sync(_forget_cached, change)
-        await trio.to_thread.run_sync(_extend, ends)
+        ends = {op.ino: end for op in change.ops if isinstance(op, PutInode) and (end := self._end(op.ino))}
+        await self._aside(_forget_cached, change.ops)
+        await self._aside(_extend, tuple(ends.values()))
+        outdated = {ino for ino, end in ends.items() if not self._is_true(end)}
+        await self._aside(_forget_cached, [op for op in change.ops if isinstance(op, PutInode) and op.ino in outdated])
 
-    def _end(self, ino: int) -> Iterator[tuple[int, int, bytes]]:
-        """Yield number, offset and value of the last byte of a regular file that has one."""
-        attributes = self._volume.tree.inodes[ino].attributes
-        if stat.S_ISREG(attributes.mode) and attributes.size:
-            yield ino, attributes.size - 1, self._volume.read(ino, attributes.size - 1, 1)
+    async def _aside(self, inform: Callable[[Sequence[T]], None], what: Sequence[T]) -> None:
+        """Call *inform* in a thread. The threads are apart from the store's: requests waited for may need those."""
+        if what:
+            await trio.to_thread.run_sync(inform, what, abandon_on_cancel=True, limiter=self._informers)
+
+    def _end(self, ino: int) -> _Byte | None:
+        """Return the last byte of a regular file, if it has one."""
+        inode = self._volume.tree.inodes.get(ino)
+        if inode is None or not inode.attributes.is_regular or not inode.attributes.size:
+            return None
+        offset = inode.attributes.size - 1
+        return _Byte(ino, offset, self._volume.read(ino, offset, 1))
+
+    def _is_true(self, byte: _Byte) -> bool:
+        """Whether a file still has *byte*: neither cut off nor written over."""
+        return byte.ino in self._volume.tree.inodes and self._volume.read(byte.ino, byte.offset, 1) == byte.value
 
 
 def mount_options(config: MountConfig) -> frozenset[str]:
@@ -86,8 +113,8 @@ def mount_options(config: MountConfig) -> frozenset[str]:
     return frozenset(names | config.options)
 
 
-def _forget_cached(change: Change) -> None:
-    for op in change.ops:
+def _forget_cached(ops: Sequence[Op]) -> None:
+    for op in ops:
         try:
             match op:
                 case PutEntry() | DropEntry():
@@ -100,13 +127,13 @@ def _forget_cached(change: Change) -> None:
             _log.debug("nothing to invalidate for %s: %s", type(op).__name__, error)
 
 
-def _extend(ends: Sequence[tuple[int, int, bytes]]) -> None:
+def _extend(ends: Sequence[_Byte]) -> None:
     """Give the kernel the last byte of files: where it takes one for shorter, it does so no more."""
-    for ino, offset, value in ends:
+    for end in ends:
         try:
-            pyfuse3.notify_store(pyfuse3.InodeT(ino), offset, value)
+            pyfuse3.notify_store(pyfuse3.InodeT(end.ino), end.offset, end.value)
         except OSError as error:  # as above
-            _log.debug("cannot tell the kernel the size of inode %d: %s", ino, error)
+            _log.debug("cannot tell the kernel the size of inode %d: %s", end.ino, error)
 
 
 def _check_device() -> None:

@@ -21,7 +21,7 @@ from vfsd.tree.change import (
     PutEntry,
     PutInode,
 )
-from vfsd.tree.inode import Directory
+from vfsd.tree.inode import FIRST_COOKIE, Directory
 from vfsd.tree.tree import Tree
 
 NAME_MAX = 255
@@ -71,11 +71,19 @@ class Draft:
         self.update(ino, nlink=0 if attributes.is_directory else attributes.nlink - 1)
 
     def put_entry(self, parent: int, name: bytes, ino: int) -> None:
-        """Let *name* in *parent* mean *ino*; a name that is there already keeps its place in listings."""
+        """Let *name* in *parent* mean *ino*; a name that is there already keeps its place in listings.
+
+        A directory that is new in this draft takes one name.
+        """
+        self._names.append(PutEntry(parent, name, ino, self._cookie(parent, name)))
+
+    def _cookie(self, parent: int, name: bytes) -> int:
+        """Return the place of *name* in listings of *parent*, which may be a directory that this draft brings in."""
+        if parent not in self.tree.inodes and parent in self._attributes:
+            return FIRST_COOKIE
         directory = self.tree.directory(parent)
         present = directory.entries.get(name)
-        cookie = directory.next_cookie if present is None else present.cookie
-        self._names.append(PutEntry(parent, name, ino, cookie))
+        return directory.next_cookie if present is None else present.cookie
 
     def drop_entry(self, parent: int, name: bytes) -> None:
         """Remove *name* from *parent*."""

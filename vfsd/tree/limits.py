@@ -4,6 +4,7 @@ Only what grows is refused: deleting, truncating and renaming work in a scope th
 """
 
 import errno
+from collections.abc import Mapping
 
 from vfsd.errors import FsError
 from vfsd.tree.change import Change, DropChunks, Limits, PutChunks, PutInode
@@ -43,12 +44,18 @@ def growth(tree: Tree, change: Change) -> int:
     for op in change.ops:
         match op:
             case PutChunks():
-                chunks = tree.inodes[op.ino].chunks
+                chunks = _chunks(tree, op.ino)
                 total += sum(len(chunk) - len(chunks.get(number, b"")) for number, chunk in op.chunks.items())
             case DropChunks():
-                chunks = tree.inodes[op.ino].chunks
+                chunks = _chunks(tree, op.ino)
                 numbers = tuple(chunks) if op.numbers is None else op.numbers
                 total -= sum(len(chunks.get(number, b"")) for number in numbers)
             case _:
                 pass
     return total
+
+
+def _chunks(tree: Tree, ino: int) -> Mapping[int, bytes]:
+    """Return the chunks of *ino*: none, if the change brings it in."""
+    inode = tree.inodes.get(ino)
+    return {} if inode is None else inode.chunks

@@ -38,9 +38,9 @@ class NewInode(NamedTuple):
 def plan_create(tree: Tree, place: Place, ino: int, new: NewInode, now_ns: int) -> Change:
     """Plan a new inode *ino* at *place*. Errors: EEXIST, ENAMETOOLONG, ENOENT, ENOTDIR, ESTALE."""
     parent, name = place
-    _check_free(tree, place)
+    check_free(tree, place)
     draft = Draft(tree, now_ns)
-    attributes = _first_attributes(draft.attributes(parent), new, now_ns)
+    attributes = first_attributes(draft.attributes(parent), new, now_ns)
     draft.modify(parent)
     if attributes.is_directory:
         draft.count_link(parent, +1)
@@ -49,7 +49,7 @@ def plan_create(tree: Tree, place: Place, ino: int, new: NewInode, now_ns: int) 
     return draft.change(grows=True)
 
 
-def _first_attributes(parent: Attributes, new: NewInode, now_ns: int) -> Attributes:
+def first_attributes(parent: Attributes, new: NewInode, now_ns: int) -> Attributes:
     """Return a new inode's attributes. A set-group-ID directory hands down group and bit: FUSE leaves that to us."""
     mode, gid = new.mode, new.gid
     if parent.mode & stat.S_ISGID:
@@ -67,7 +67,7 @@ def plan_link(tree: Tree, ino: int, place: Place, now_ns: int) -> Change:
     inode = tree.inode(ino)
     if inode.directory is not None:
         raise FsError(errno.EPERM)
-    _check_free(tree, place)
+    check_free(tree, place)
     if inode.is_orphan:
         raise FsError(errno.ENOENT)
     draft = Draft(tree, now_ns)
@@ -77,7 +77,8 @@ def plan_link(tree: Tree, ino: int, place: Place, now_ns: int) -> Change:
     return draft.change(grows=True)
 
 
-def _check_free(tree: Tree, place: Place) -> None:
+def check_free(tree: Tree, place: Place) -> None:
+    """Refuse a place where nothing can be made. Errors: EEXIST, ENAMETOOLONG, ENOENT, ENOTDIR, ESTALE."""
     check_name(place.name)
     if place.name in living_directory(tree, place.parent).entries:
         raise FsError(errno.EEXIST)

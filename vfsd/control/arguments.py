@@ -1,0 +1,85 @@
+"""The arguments of a request, checked: the one place that says EINVAL for those that are missing or of another type."""
+
+import base64
+import errno
+from typing import Any, Final, TypeVar
+
+from vfsd.control.protocol import path_bytes
+from vfsd.errors import FsError
+
+T = TypeVar("T")
+
+_MOST: Final = 2**63 - 1
+_REQUIRED: Final = object()
+
+
+class Arguments:
+    """What came with a request, as *given*. Methods raise FsError (EINVAL) naming the argument.
+
+    A null is as good as a missing argument. Without a default an argument must be given.
+    """
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self.given = given
+
+    def path(self, name: str = "path", default: Any = _REQUIRED) -> bytes:
+        """Return a path as bytes."""
+        return _path(name, self.text(name, default))
+
+    def text(self, name: str, default: Any = _REQUIRED) -> str:
+        """Return a string."""
+        return self._typed(name, str, "a string", default)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return true or false."""
+        return self._typed(name, bool, "true or false", default)
+
+    def number(self, name: str, default: Any = _REQUIRED, *, least: int = 0, most: int = _MOST) -> int:
+        """Return an integer from *least* to *most*."""
+        number = self._typed(name, int, "an integer", default)
+        if isinstance(number, bool) or not least <= number <= most:
+            raise _invalid(name, f"an integer from {least} to {most}")
+        return number
+
+    def optional_number(self, name: str, *, least: int = 0, most: int = _MOST) -> int | None:
+        """Return an integer from *least* to *most*, or None if it is not given."""
+        return None if self.given.get(name) is None else self.number(name, least=least, most=most)
+
+    def data(self, name: str = "data") -> bytes:
+        """Return content, which comes as base64."""
+        return _content(name, self.text(name))
+
+    def contents(self, name: str) -> dict[bytes, bytes]:
+        """Return content by relative path, which comes as an object."""
+        given = self._typed(name, dict, "an object from path to base64", _REQUIRED)
+        return {_path(name, path): _content(f"{name}[{path!r}]", content) for path, content in given.items()}
+
+    def _typed(self, name: str, kind: type[T], called: str, default: Any) -> T:
+        value = self.given.get(name)
+        if value is None:
+            value = default
+        if value is _REQUIRED:
+            raise FsError(errno.EINVAL, f"the argument {name!r} is missing")
+        if not isinstance(value, kind):
+            raise _invalid(name, called)
+        return value
+
+
+def _path(name: str, text: str) -> bytes:
+    try:
+        return path_bytes(text)
+    except UnicodeEncodeError:
+        raise _invalid(name, "text in which lone surrogates are from U+DC80 to U+DCFF") from None
+
+
+def _content(name: str, text: Any) -> bytes:
+    if not isinstance(text, str):
+        raise _invalid(name, "a string of base64")
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise _invalid(name, "base64 with padding (RFC 4648)") from None
+
+
+def _invalid(name: str, expected: str) -> FsError:
+    return FsError(errno.EINVAL, f"the argument {name!r} must be {expected}")

@@ -1,0 +1,39 @@
+"""The operations of the control socket on a scope as a whole: what it is, and its end."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from vfsd import __version__
+from vfsd.config import MountConfig
+from vfsd.control.arguments import Arguments
+from vfsd.control.server import Handler, Last
+from vfsd.volume import Volume
+
+
+def scope_operations(
+    config: MountConfig, volume: Volume, drop: Callable[[], Awaitable[None]], stop: Callable[[], None]
+) -> dict[str, Handler]:
+    """Return the handlers for the scope of *volume*, mounted as *config* says.
+
+    *drop* destroys all that is stored of it, *stop* ends the mount.
+    """
+
+    async def info(given: Arguments) -> dict[str, Any]:
+        error = volume.changes.last_error
+        return {
+            "scope": config.scope,
+            "mountpoint": config.mountpoint,
+            "store": volume.store.label,
+            "version": __version__,
+            "files": len(volume.tree.inodes),
+            "bytes": volume.tree.content_bytes,
+            "pending": volume.store.pending,
+            "read_only": config.read_only,
+            "last_error": error and {"when_ns": error[0], "what": error[1]},
+        }
+
+    async def destroy(given: Arguments) -> Last:
+        await drop()
+        return Last({}, stop)
+
+    return {"info": info, "destroy": destroy}
