@@ -3,7 +3,7 @@
 ``python examples/restart_demo.py [--redis URL | --sqlite PATH]``
 """
 
-from stage import SCOPE, Stage, stage
+from stage import Stage, stage
 
 from vfsd import connect
 
@@ -34,7 +34,10 @@ def main() -> None:
         on.mount()
         print("mounted again:    ", *files(on))
         assert notes.read_text() == NOTES, "acknowledged is stored"
-        assert not skill.exists(), f"nothing of the skill is in the store of {SCOPE}"
+        assert not skill.exists(), "what is seeded ends with the mount"
+        assert on.store_holds(NOTES), "the notes are in the store"
+        assert not on.store_holds("SKILL.md"), "nothing of the skill is"
+        assert not on.store_holds(STYLE), "nothing of the skill is"
 
         seed(on)
         print("seeded again:     ", *files(on))

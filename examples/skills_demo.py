@@ -3,8 +3,6 @@
 ``python examples/skills_demo.py [--redis URL | --sqlite PATH]``
 """
 
-import os
-
 from stage import stage
 
 from vfsd import connect
@@ -30,8 +28,9 @@ def main() -> None:
             print(f"{path}: {text.strip()}")
             assert text == COLOURS
 
-        print("ls shows only:", *os.listdir(on.mountpoint))
-        assert os.listdir(on.mountpoint) == ["skills"], "a path that was guessed is answered, and listed nowhere"
+        listed = [path.name for path in on.mountpoint.iterdir()]
+        print("ls shows only:", *listed)
+        assert listed == ["skills"], "a path that was guessed is answered, and listed nowhere"
         for skill in vfs.seed_list().skills:
             print(f"seeded: {skill.name}, {skill.description!r}, {len(skill.files)} files")
 

@@ -27,6 +27,7 @@ class Stage:
 
     def __init__(self, store: str, place: Path) -> None:
         self.mountpoint = place / "mnt"
+        self._store = store
         self._log = place / "log"
         os.environ |= {"VFSD_STORE": store, "VFSD_RUNTIME_DIR": str(place / "run")}
 
@@ -35,11 +36,17 @@ class Stage:
         _vfsd("mount", str(self.mountpoint), "--scope", SCOPE, "--log-file", str(self._log))
 
     def kill(self) -> None:
-        """End the daemon as a crash would; return when it is gone."""
+        """End the daemon as a crash would; return when its mount answers no more."""
         (mount,) = json.loads(_vfsd("status", "--json"))
         os.kill(mount["pid"], signal.SIGKILL)
-        while os.path.ismount(self.mountpoint) and _lives(mount["pid"]):
+        while _answers_at(self.mountpoint):
             time.sleep(0.01)
+
+    def store_holds(self, text: str) -> bool:
+        """Whether *text* is anywhere in what the store keeps of the scope."""
+        kind, _, rest = self._store.partition(":")
+        found = _in_sqlite(Path(rest)) if kind == "sqlite" else _in_redis(self._store)
+        return any(text.encode() in piece for piece in found)
 
     def end(self) -> None:
         """Unmount and drop the scope."""
@@ -84,14 +91,14 @@ def _private_redis(place: Path) -> Iterator[str]:
     command = [program, "--port", "0", "--unixsocket", str(address), "--dir", str(place), "--save", ""]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
         try:
-            while not _answers(address):
+            while not _is_ready(address):
                 time.sleep(0.01)
             yield f"unix://{address}?db=0"
         finally:
             server.terminate()
 
 
-def _answers(address: Path) -> bool:
+def _is_ready(address: Path) -> bool:
     try:
         with redis.Redis(unix_socket_path=str(address)) as client:
             return bool(client.ping())
@@ -99,12 +106,26 @@ def _answers(address: Path) -> bool:
         return False
 
 
-def _lives(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
+def _in_sqlite(path: Path) -> Iterator[bytes]:
+    yield from (file.read_bytes() for file in (path, path.with_name(f"{path.name}-wal")) if file.exists())
+
+
+def _in_redis(url: str) -> Iterator[bytes]:
+    with redis.Redis.from_url(url) as client:
+        for key in client.scan_iter(f"vfsd:{{{SCOPE}}}:*", _type="HASH"):
+            for field, value in client.hscan_iter(key):
+                yield field + b" " + value
+
+
+def _answers_at(mountpoint: Path) -> bool:
+    try:
+        os.statvfs(mountpoint)
+    except OSError:
+        return False
+    return True
 
 
 def _vfsd(*arguments: str) -> str:
     """Run a vfsd command and return what it printed; what it complains of goes to the terminal."""
-    return subprocess.run(
-        [sys.executable, "-m", "vfsd", *arguments], check=True, stdout=subprocess.PIPE, text=True
-    ).stdout
+    command = [sys.executable, "-m", "vfsd", *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
