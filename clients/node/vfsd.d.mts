@@ -22,10 +22,14 @@ export class VfsdFilesystem extends LocalFilesystem {
     /**
      * Seed a whole skill in one step, in place of what was seeded there.
      * @param {string} dir such as `skills/review`
-     * @param {Record<string, FileContent>} files content by path below `dir`, with a `SKILL.md`
-     * @returns {Promise<string>} the name in its front matter
+     * @param {FileContent} skillMd its SKILL.md
+     * @param {Record<string, FileContent>} [references] what is in its `references`, by name
+     * @param {{ files?: Record<string, FileContent> }} [options] anything else, by path below `dir`
+     * @returns {Promise<boolean>} false if the same skill was seeded already
      */
-    seedSkill(dir: string, files: Record<string, FileContent>): Promise<string>;
+    seedSkill(dir: string, skillMd: FileContent, references?: Record<string, FileContent>, { files }?: {
+        files?: Record<string, FileContent>;
+    }): Promise<boolean>;
     /** Return every file, seeded or stored, relative to the root, sorted. @returns {Promise<string[]>} */
     listAllPaths(): Promise<string[]>;
     /** Return when all that was written is as safe as fsync makes it. */

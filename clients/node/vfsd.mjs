@@ -6,11 +6,18 @@
  * replaces in one step. It must never write where no mount is: what lands on the bare disk below is lost to the run.
  */
 
-import { DirectoryNotFoundError, FileExistsError, LocalFilesystem, NotDirectoryError, StaleFileError } from '@mastra/core/workspace';
-import { dirname, relative, sep } from 'node:path';
+import { FileExistsError, LocalFilesystem, StaleFileError } from '@mastra/core/workspace';
+import { relative, sep } from 'node:path';
 import { ControlClient, VfsdError } from './control.mjs';
 
 export { ControlClient, VfsdError };
+
+/**
+ * What the daemon answers where there is no file to compare: no such place, not a file, a link that leads out of the
+ * scope, or more content than one step can carry. There Mastra's own way decides, and its own error is thrown.
+ * @type {Set<string | undefined>}
+ */
+const NOT_FOR_THE_DAEMON = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP', 'ENAMETOOLONG', 'EXDEV', 'EFBIG', 'EMSGSIZE']);
 
 /** @typedef {import('@mastra/core/workspace').FileContent} FileContent */
 /** @typedef {import('@mastra/core/workspace').WriteOptions} WriteOptions */
@@ -44,7 +51,8 @@ export class VfsdFilesystem extends LocalFilesystem {
 
   /**
    * As LocalFilesystem's, but with `expectedMtime` nobody can change the file between the comparison and the write,
-   * and readers see the old file or the new one, never a part.
+   * and readers see the old file or the new one, never a part. Up to 64 MiB, that is: more than one step can carry
+   * goes LocalFilesystem's way.
    * @override
    * @param {string} inputPath
    * @param {FileContent} content
@@ -60,10 +68,8 @@ export class VfsdFilesystem extends LocalFilesystem {
     try {
       while (!(await this.#compareAndWrite(place, inputPath, content, options, options.expectedMtime)));
     } catch (error) {
-      if (codeOf(error) === 'EXDEV') return super.writeFile(inputPath, content, options); // by a link out: not the daemon's
-      if (codeOf(error) === 'ENOENT') throw new DirectoryNotFoundError(dirname(inputPath));
-      if (codeOf(error) === 'ENOTDIR') throw new NotDirectoryError(dirname(inputPath));
-      throw error;
+      if (!NOT_FOR_THE_DAEMON.has(codeOf(error))) throw error;
+      await super.writeFile(inputPath, content, options);
     }
   }
 

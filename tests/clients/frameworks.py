@@ -13,9 +13,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 CHECKOUT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -34,6 +35,32 @@ class CannotInstall(Exception):
 
 class Program(subprocess.CompletedProcess[str]):
     """A program that has ended."""
+
+
+class Conversation:
+    """A program that is told what to do line by line, and says how it went."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def say(self, line: str) -> None:
+        """Tell it *line*."""
+        print(line, file=self._input, flush=True)
+
+    def said(self) -> str:
+        """Wait for a line of its own, and return it."""
+        assert self._process.stdout is not None, "its output is a pipe"
+        return self._process.stdout.readline().rstrip("\n")
+
+    def end(self) -> None:
+        """Wait for it to end by itself when there is nothing more to do."""
+        self._input.close()
+        assert self._process.wait(_RUN_SECONDS) == 0
+
+    @property
+    def _input(self) -> IO[str]:
+        assert self._process.stdin is not None, "its input is a pipe"
+        return self._process.stdin
 
 
 class NodeProject:
@@ -59,12 +86,27 @@ class NodeProject:
 
     def run(self, program: str, *arguments: str, env: Mapping[str, str] | None = None) -> Program:
         """Run *program* (relative to the checkout) with the Node of the packages, and return what it printed."""
-        node = self._packages / _NODE_PACKAGES[platform.machine()] / "bin" / "node"
-        return _run([str(node), program, *arguments], self._place, env)
+        return _run([self._node, program, *arguments], self._place, env)
+
+    @contextmanager
+    def conversation(self, program: str, *arguments: str, env: Mapping[str, str]) -> Iterator[Conversation]:
+        """Start *program* and talk to it; it is gone afterwards."""
+        command = [self._node, program, *arguments]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = subprocess.Popen(command, cwd=self._place, env=dict(env), text=True, **pipes)
+        with process:
+            try:
+                yield Conversation(process)
+            finally:
+                process.kill()
 
     def result(self, program: str, *arguments: str, env: Mapping[str, str] | None = None) -> Any:
         """Run *program* and return the JSON it printed; its failure is the test's."""
         return _json(self.run(program, *arguments, env=env))
+
+    @property
+    def _node(self) -> str:
+        return str(self._packages / _NODE_PACKAGES[platform.machine()] / "bin" / "node")
 
     def check_types(self, *arguments: str) -> Program:
         """Run the TypeScript compiler."""

@@ -75,6 +75,19 @@ const WRITING = [
   }],
   ['expected, without parents', () => fs.writeFile('no/f.txt', 'x', { expectedMtime: LONG_AGO, recursive: false })],
   ['expected, a file as parent', () => fs.writeFile('a.txt/f', 'x', { expectedMtime: LONG_AGO, recursive: false })],
+  ['expected, a directory', async () => {
+    const { modifiedAt } = await fs.stat('d');
+    await fs.writeFile('d', 'x', { expectedMtime: modifiedAt });
+  }],
+  ['expected, a name too long', () => fs.writeFile('n'.repeat(256), 'x', { expectedMtime: LONG_AGO })],
+  ['expected, 65 MiB', async () => {
+    await fs.writeFile('huge', '');
+    const { modifiedAt } = await fs.stat('huge');
+    await fs.writeFile('huge', Buffer.alloc(65 * 2 ** 20), { expectedMtime: modifiedAt });
+    const { size } = await fs.stat('huge');
+    await fs.deleteFile('huge');
+    return size;
+  }],
   ['expected, outside', () => fs.writeFile('../f.txt', 'x', { expectedMtime: LONG_AGO })],
   ['expected, sealed', () => sealed.writeFile('a.txt', 'x', { expectedMtime: LONG_AGO })],
   ['expected, not over', async () => {
@@ -165,6 +178,7 @@ const LINKS = [
   ['expected, through that', () => fs.writeFile('out/secret', 'x', { expectedMtime: LONG_AGO })],
   ['a link to itself', () => symlinkSync('loop', `${directory}/loop`)],
   ['read the loop', () => fs.readFile('loop')],
+  ['expected, the loop', () => fs.writeFile('loop', 'x', { expectedMtime: LONG_AGO })],
   ['delete a link', () => fs.deleteFile('link').then(() => fs.exists('a.txt'))],
   ['a name of many scripts', () => fs.writeFile('naïve 名前 🗂.md', 'x').then(() => fs.readdir('.', { extension: '.md' }))],
 ];
