@@ -92,8 +92,9 @@ class NodeProject:
     def conversation(self, program: str, *arguments: str, env: Mapping[str, str]) -> Iterator[Conversation]:
         """Start *program* and talk to it; it is gone afterwards."""
         command = [self._node, program, *arguments]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        process = subprocess.Popen(command, cwd=self._place, env=dict(env), text=True, **pipes)
+        process = subprocess.Popen(
+            command, cwd=self._place, env=dict(env), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         with process:
             try:
                 yield Conversation(process)
