@@ -1,7 +1,7 @@
 """A mount and an ordinary directory to compare it with, and the frameworks that are let loose on both."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,19 +12,22 @@ from tests.clients.frameworks import CannotInstall, NodeProject, deepagents_inte
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> NodeProject:
     """Return Node 22 with Mastra, and our modules beside it."""
-    try:
-        return NodeProject(tmp_path_factory.mktemp("node"), node_packages())
-    except CannotInstall as error:
-        pytest.fail(str(error), pytrace=False)
+    return NodeProject(tmp_path_factory.mktemp("node"), found(node_packages))
 
 
 @pytest.fixture(scope="session")
 def deepagents() -> Path:
     """Return a Python that has deepagents."""
+    return found(deepagents_interpreter)
+
+
+def found(framework: Callable[[], Path]) -> Path:
+    """Return where *framework* is, or fail with one line that says why it is not."""
     try:
-        return deepagents_interpreter()
+        return framework()
     except CannotInstall as error:
-        pytest.fail(str(error), pytrace=False)
+        why = str(error)
+    pytest.fail(why, pytrace=False)
 
 
 @pytest.fixture

@@ -142,7 +142,7 @@ def deepagents_interpreter() -> Path:
     def install(place: Path) -> None:
         _install([sys.executable, "-m", "venv", "."], place, "a virtual environment", "apt install python3-venv")
         pip = ["bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(REQUIREMENTS)]
-        _install(pip, place, "deepagents with pip", "is the network there?")
+        _install(pip, place, "deepagents with pip", "apt install python3-venv")
 
     return _cached(f"deepagents-{platform.python_version()}", REQUIREMENTS, install) / "bin" / "python"
 
@@ -178,7 +178,7 @@ def _install(command: list[str], place: Path, what: str, remedy: str) -> None:
         raise CannotInstall(f"tests/clients cannot install {what} within {_INSTALL_SECONDS} s") from None
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
-        raise CannotInstall(f"tests/clients cannot install {what}; it said: {said[0]}")
+        raise CannotInstall(f"tests/clients cannot install {what} (is the network there?); it said: {said[0]}")
 
 
 def _run(command: list[str], place: Path, env: Mapping[str, str] | None) -> Program:
