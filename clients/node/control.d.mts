@@ -16,11 +16,10 @@ export class VfsdError extends Error {
     code: string;
     details: Record<string, any>;
 }
-/** @typedef {{ op: string, resolve: (result: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout }} Waiting */
 /** A connection to the daemon of one mount, made with the first request and again after it was lost. */
 export class ControlClient {
     /**
-     * @param {string} mountpoint an absolute path
+     * @param {string} mountpoint
      * @param {{ timeoutMs?: number }} [options] how long (ms) a request may take if it does not say so itself
      */
     constructor(mountpoint: string, { timeoutMs }?: {

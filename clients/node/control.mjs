@@ -14,6 +14,7 @@ import { isAbsolute, join } from 'node:path';
 const VERSION = 1;
 const LINE_MAX = 96 * 2 ** 20;
 const TIMEOUT_MS = 30_000;
+const NEWLINE = 10;
 
 /**
  * What a daemon refused, or why it could not be asked.
@@ -31,22 +32,16 @@ export class VfsdError extends Error {
   }
 }
 
-/** @typedef {{ op: string, resolve: (result: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout }} Waiting */
-
 /** A connection to the daemon of one mount, made with the first request and again after it was lost. */
 export class ControlClient {
-  /** @type {Promise<import('node:net').Socket> | undefined} */
+  /** @type {Promise<Connection> | undefined} */
   #connection;
-  /** @type {Map<number, Waiting>} */
-  #waiting = new Map();
-  /** @type {Buffer[]} the pieces of a line that has not ended */
-  #pieces = [];
   #lastId = 0;
   #mountpoint;
   #timeoutMs;
 
   /**
-   * @param {string} mountpoint an absolute path
+   * @param {string} mountpoint
    * @param {{ timeoutMs?: number }} [options] how long (ms) a request may take if it does not say so itself
    */
   constructor(mountpoint, { timeoutMs = TIMEOUT_MS } = {}) {
@@ -68,63 +63,103 @@ export class ControlClient {
     if (line.length > LINE_MAX) {
       throw new VfsdError('EMSGSIZE', `${op}: ${line.length} bytes; a request may have ${LINE_MAX}: write through the mount`);
     }
-    const socket = await this.#connected();
-    return new Promise((resolve, reject) => {
-      const late = () => this.#settle(id, new VfsdError('ETIMEDOUT', `${op}: no answer from ${this.#mountpoint} within ${timeoutMs} ms`));
-      this.#waiting.set(id, { op, resolve, reject, timer: setTimeout(late, timeoutMs) });
-      socket.ref();
-      socket.write(line);
-    });
+    const connection = await this.#connected();
+    return connection.ask(id, op, line, timeoutMs);
   }
 
   /** Hang up. Requests that wait are rejected; the next one connects anew. */
   async close() {
     const connection = this.#connection;
     this.#connection = undefined;
-    await connection?.then((socket) => socket.destroy(), () => undefined);
+    await connection?.then((connected) => connected.end(), () => undefined);
   }
 
   #connected() {
-    this.#connection ??= this.#connect();
-    return this.#connection;
+    if (this.#connection !== undefined) return this.#connection;
+    const made = this.#connect(() => {
+      if (this.#connection === made) this.#connection = undefined;
+    });
+    this.#connection = made;
+    return made;
   }
 
-  /** @returns {Promise<import('node:net').Socket>} */
-  async #connect() {
+  /** @param {() => void} forget called when the connection is of no use any more */
+  async #connect(forget) {
     try {
-      const path = await socketPath(this.#mountpoint);
-      return await new Promise((resolve, reject) => {
-        const socket = createConnection(path, () => resolve(socket));
-        socket.on('error', reject); // once connected nobody waits for this: 'close' follows, and tells those who wait
-        socket.on('data', (received) => this.#take(received));
-        socket.on('close', () => this.#lost());
-      });
+      const socket = await connectedTo(await socketPath(this.#mountpoint));
+      socket.on('close', forget);
+      return new Connection(socket, this.#mountpoint);
     } catch (error) {
-      this.#connection = undefined;
-      const why = error instanceof Error ? error.message : error;
-      throw new VfsdError('ENOTCONN', `no vfsd mount answers at ${this.#mountpoint} (${why}): mount it, or see VFSD_RUNTIME_DIR`);
+      forget();
+      throw new VfsdError('ENOTCONN', `no vfsd mount answers at ${this.#mountpoint} (${reason(error)}): mount it, or see VFSD_RUNTIME_DIR`);
     }
+  }
+}
+
+/** @typedef {{ op: string, resolve: (result: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout }} Waiting */
+
+/** One connection, and who waits for an answer on it. It keeps a program alive only while somebody does. */
+class Connection {
+  /** @type {Map<number, Waiting>} */
+  #waiting = new Map();
+  /** @type {Buffer[]} the pieces of a line that has not ended */
+  #pieces = [];
+  #mountpoint;
+  #socket;
+  #why = '';
+
+  /** @param {import('node:net').Socket} socket @param {string} mountpoint */
+  constructor(socket, mountpoint) {
+    this.#socket = socket;
+    this.#mountpoint = mountpoint;
+    socket.on('data', (received) => this.#take(received));
+    socket.on('error', (error) => {
+      this.#why = `: ${error.message}`; // 'close' follows, and tells those who wait
+    });
+    socket.on('close', () => this.#lost());
+  }
+
+  /** @param {number} id @param {string} op @param {Buffer} line @param {number} timeoutMs @returns {Promise<any>} */
+  ask(id, op, line, timeoutMs) {
+    return new Promise((resolve, reject) => {
+      const late = () => this.#settle(id, new VfsdError('ETIMEDOUT', `${op}: no answer from ${this.#mountpoint} within ${timeoutMs} ms`));
+      this.#waiting.set(id, { op, resolve, reject, timer: setTimeout(late, timeoutMs) });
+      if (this.#socket.closed) return this.#lost();
+      this.#socket.ref();
+      this.#socket.write(line);
+    });
+  }
+
+  end() {
+    this.#socket.destroy();
   }
 
   #lost() {
-    this.#connection = undefined;
-    this.#pieces = [];
     for (const [id, { op }] of this.#waiting) {
-      this.#settle(id, new VfsdError('ECONNRESET', `${op}: the daemon of ${this.#mountpoint} went away before it answered`));
+      this.#settle(id, new VfsdError('ECONNRESET', `${op}: the daemon of ${this.#mountpoint} went away before it answered${this.#why}`));
     }
   }
 
   /** @param {Buffer} received */
   #take(received) {
     let rest = received;
-    for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
+    for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
       const line = Buffer.concat([...this.#pieces, rest.subarray(0, end)]).toString();
       this.#pieces = [];
       rest = rest.subarray(end + 1);
-      const { id, ok, result, error } = decoded(line);
-      this.#settle(id, ok ? undefined : new VfsdError(error.code, error.message, error), result);
+      this.#answered(line);
     }
     if (rest.length > 0) this.#pieces.push(rest);
+  }
+
+  /** @param {string} line */
+  #answered(line) {
+    try {
+      const { id, ok, result, error } = decoded(line);
+      this.#settle(id, ok ? undefined : new VfsdError(error.code, error.message, error), result);
+    } catch (error) {
+      this.#socket.destroy(new Error(`its answer is not of this protocol (${reason(error)})`));
+    }
   }
 
   /** An answer nobody waits for any more came too late. @param {number} id @param {Error} [error] @param {unknown} [result] */
@@ -133,10 +168,26 @@ export class ControlClient {
     if (waiting === undefined) return;
     this.#waiting.delete(id);
     clearTimeout(waiting.timer);
-    if (this.#waiting.size === 0) this.#connection?.then((socket) => socket.unref(), () => undefined);
+    if (this.#waiting.size === 0) this.#socket.unref();
     if (error === undefined) waiting.resolve(result);
     else waiting.reject(error);
   }
+}
+
+/** @param {string} path @returns {Promise<import('node:net').Socket>} */
+function connectedTo(path) {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(path, () => {
+      socket.off('error', reject);
+      resolve(socket);
+    });
+    socket.once('error', reject);
+  });
+}
+
+/** @param {unknown} error */
+function reason(error) {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /**

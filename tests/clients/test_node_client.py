@@ -49,6 +49,8 @@ def test_the_socket(node: NodeProject, mounted: Mounted) -> None:
         "large": 3 * 2**20,
         "refused": ["ENOENT", "ENOSYS", "EINVAL"],
         "all": ["a.bin", "big.bin"],
+        "hung": "ECONNRESET",
+        "anew": ["nothing", "nothing"],
         "flushed": None,
     }
 

@@ -30,6 +30,10 @@ await client.request('write_file', { path: 'big.bin', data: big.toString('base64
 const { data } = await client.request('read_file', { path: 'big.bin' });
 if (!big.equals(Buffer.from(data, 'base64')) || !big.equals(readFileSync(`${mountpoint}/big.bin`))) throw new Error('not what was written');
 
+const hung = refusal('info', {});
+await client.close();
+const anew = await Promise.all([refusal('info', {}), refusal('info', {})]); // while the old connection is still closing
+
 const filesystem = new VfsdFilesystem({ mountpoint });
 print({
   pipelined: pieces.map((piece) => Buffer.from(piece.data, 'base64')[0]),
@@ -37,6 +41,8 @@ print({
   large: Buffer.from(data, 'base64').length,
   refused: [await refusal('stat', { path: 'none' }), await refusal('fly', {}), await refusal('stat', { path: 7 })],
   all: await filesystem.listAllPaths(),
+  hung: await hung,
+  anew,
   flushed: (await filesystem.flush()) ?? null,
 });
 await filesystem._destroy();
