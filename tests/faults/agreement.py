@@ -62,7 +62,7 @@ def _facts(inode: Inode, same_as: bytes) -> Facts:
 
 
 def _content(inode: Inode) -> bytes:
-    content = bytearray(inode.attributes.size)
+    content = bytearray(inode.attributes.size if inode.attributes.is_regular else 0)
     for number, chunk in inode.chunks.items():
         content[number * CHUNK_SIZE : number * CHUNK_SIZE + len(chunk)] = chunk
     return bytes(content)

@@ -74,9 +74,12 @@ class Mounted:
         """Whether a mount answers. Asked in this order, for a dead one may be replaced in between."""
         try:
             os.statvfs(self.path)
+            if not self.is_mounted():
+                return False
+            os.statvfs(self.path)  # that before may have been answered by what lies below the mount
         except OSError:  # not there yet, or left behind by a daemon that was killed
             return False
-        return self.is_mounted()
+        return True
 
     def has_ended(self) -> bool:
         """Whether the daemon's process is gone."""

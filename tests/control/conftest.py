@@ -1,0 +1,44 @@
+"""A mount, and clients of its daemon."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from tests.support.mounted import Mounted, MountFactory
+from tests.support.servers import RedisServer
+from vfsd import Vfs, connect
+
+pytest.register_assert_rewrite("tests.faults.agreement")
+
+Connect: TypeAlias = Callable[[Mounted], Vfs]
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connect]:
+    """Yield a maker of clients, which are closed after the test."""
+    with ExitStack() as stack:
+
+        def make(mounted: Mounted) -> Vfs:
+            monkeypatch.setenv("VFSD_RUNTIME_DIR", mounted.environment["VFSD_RUNTIME_DIR"])
+            return stack.enter_context(connect(mounted.path))
+
+        yield make
+
+
+@pytest.fixture
+def mounted(mount: MountFactory, redis_server: RedisServer) -> Mounted:
+    return mount(redis_server.url)
+
+
+@pytest.fixture
+def top(mounted: Mounted) -> Path:
+    """Return the root of the mount."""
+    return mounted.path
+
+
+@pytest.fixture
+def vfs(mounted: Mounted, connected: Connect) -> Vfs:
+    return connected(mounted)
