@@ -37,8 +37,9 @@ class Stage:
 
     def kill(self) -> None:
         """End the daemon as a crash would; return when its mount answers no more."""
-        (mount,) = json.loads(_vfsd("status", "--json"))
-        os.kill(mount["pid"], signal.SIGKILL)
+        mounts = json.loads(_vfsd("status", "--json"))
+        (pid,) = [mount["pid"] for mount in mounts if mount["mountpoint"] == str(self.mountpoint)]
+        os.kill(pid, signal.SIGKILL)
         while _answers_at(self.mountpoint):
             time.sleep(0.01)
 
