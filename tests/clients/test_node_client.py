@@ -88,9 +88,10 @@ def test_seeds_and_destroy(node: NodeProject, mount: MountFactory, redis_server:
     mounted = mount(redis_server.url)
     found = node.result("tests/clients/node/seeds.mjs", str(mounted.path), env=mounted.environment)
     assert found == {
-        "seeded": [True, False, True, False, True],
+        "seeded": [True, False, True, False, True, True],
+        "before": ["review: Reviews prose"],
+        "reloaded": ["review: Reviews maps"],
         "read": ["hello\n", "Prefer short names.\n"],
-        "skills": ["review: Reviews prose"],
         "reference": "Prefer short names.\n",
         "all": ["notes.md", "readme.md", "skills/review/SKILL.md", "skills/review/references/style.md"],
         "broken": "EINVAL",

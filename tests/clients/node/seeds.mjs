@@ -1,6 +1,8 @@
-// Seeds from Node, read as files and as skills, and the end of the scope: MOUNTPOINT.
+// Seeds from Node, read as files and as skills, a skill seeded anew, and the end of the scope: MOUNTPOINT. Mastra looks at
+// the times of directories here, its default: a seed that changes has to move those of its own.
 
 import { Workspace } from '@mastra/core/workspace';
+import { setTimeout as later } from 'node:timers/promises';
 import { VfsdError, VfsdFilesystem } from 'vfsd';
 import { print } from './report.mjs';
 
@@ -22,15 +24,26 @@ const seeded = [
 await filesystem.writeFile('notes.md', 'noted\n');
 const workspace = new Workspace({ filesystem, skills: ['skills'] });
 await workspace.init();
+if (workspace.skills === undefined) throw new Error('a workspace with skill paths has skills');
+const { skills } = workspace;
+/** @type {any} */ (skills.constructor).STALENESS_CHECK_COOLDOWN = 0;
+const descriptions = async () => (await skills.list()).map(({ name, description }) => `${name}: ${description}`);
+
+const before = await descriptions();
+const looked = Date.now();
+while (Date.now() <= looked) await later(1);
+seeded.push(await filesystem.seedSkill('skills/review', skill('Reviews maps'), references));
+await skills.maybeRefresh();
 
 print({
   seeded,
+  before,
+  reloaded: await descriptions(),
   read: [
     await filesystem.readFile('readme.md', { encoding: 'utf-8' }),
     await filesystem.readFile('skills/review/references/style.md', { encoding: 'utf-8' }),
   ],
-  skills: (await workspace.skills?.list())?.map(({ name, description }) => `${name}: ${description}`),
-  reference: await workspace.skills?.getReference('review', 'references/style.md'),
+  reference: await skills.getReference('review', 'references/style.md'),
   all: await filesystem.listAllPaths(),
   broken: await code(filesystem.seedSkill('skills/broken', 'no front matter\n')),
 });
