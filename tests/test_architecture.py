@@ -1,4 +1,4 @@
-"""Who may import whom, read from the source: ``cli → daemon → {fuse, control} → volume → {tree, store}``.
+"""Who may import whom, read from the source: ``cli → daemon → {fuse, control → files} → volume → {tree, store}``.
 
 Functions that import late are read too. A module that is new on the top level must find its place in the table.
 """

@@ -20,6 +20,9 @@ from vfsd.tree.tree import Tree
 MOST_LINKS = 40
 """Links followed on the way, as for the kernel."""
 
+PATH_MAX = 4095
+"""Longest path in bytes, as for the kernel (:manpage:`pathconf(3)`): a longer one would keep everybody waiting."""
+
 
 class Spot(NamedTuple):
     """Where a path leads.
@@ -68,8 +71,10 @@ class Paths:
     def find(self, path: bytes, *, follow: bool = True) -> Spot:
         """Return where *path* leads; a link that is its last name is followed only if *follow*, or a slash says so.
 
-        Errors: EINVAL (a NUL), ENAMETOOLONG, ENOTDIR, ELOOP, EXDEV (a link leads out of the scope).
+        Errors: EINVAL (a NUL), ENAMETOOLONG (a name, or all), ENOTDIR, ELOOP, EXDEV (a link leads out of the scope).
         """
+        if len(path) > PATH_MAX:
+            raise FsError(errno.ENAMETOOLONG)
         if b"\0" in path:
             raise FsError(errno.EINVAL, "a path holds no NUL")
         slash = path.rpartition(b"/")[2] in {b"", b".", b".."}

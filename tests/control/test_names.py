@@ -38,6 +38,9 @@ def test_a_name_that_is_too_long(vfs: Vfs) -> None:
         vfs.write_file("n" * 256, b"")
     assert caught.value.errno == errno.ENAMETOOLONG
     assert not vfs.exists("n" * 256)
+    assert vfs.readdir("./" * 2047) == []
+    with pytest.raises(OSError, match="name too long"):
+        vfs.readdir("./" * 2048)
 
 
 def test_directories(mounted: Mounted, vfs: Vfs) -> None:

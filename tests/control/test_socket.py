@@ -1,21 +1,17 @@
 """The control socket of a real mount: whoever sends it nonsense costs himself only."""
 
+import base64
 import json
 import socket
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
-from tests.support.mounted import Mounted, MountFactory
-from tests.support.servers import RedisServer
+from tests.mount.calls import unprivileged
+from tests.support.mounted import Mounted, wait_until
 from vfsd.control.protocol import LINE_MAX
-
-
-@pytest.fixture
-def mounted(mount: MountFactory, redis_server: RedisServer) -> Mounted:
-    return mount(redis_server.url)
 
 
 @contextmanager
@@ -56,6 +52,24 @@ def test_the_socket_is_its_owners_alone(mounted: Mounted) -> None:
         (b'{"id": 1}', "EPROTO"),
         (b'{"id": 1, "op": 7}', "EPROTO"),
         (b'{"v": 99, "id": 1, "op": "info"}', "EPROTO"),
+        (b'{"id": [1], "op": "info"}', "EPROTO"),
+        (b'{"id": 1.5, "op": "info"}', "EPROTO"),
+        (b'{"op": "info", "id": ' + b"9" * 5000 + b"}", "EPROTO"),
+        (b"[" * 100_000, "EPROTO"),
+        (b'{"op": "stat", "path": "\\ud800"}', "EINVAL"),
+        (b'{"op": "stat", "path": "a\\u0000b"}', "EINVAL"),
+        (b'{"op": "stat"}', "EINVAL"),
+        (b'{"op": "stat", "path": null}', "EINVAL"),
+        (b'{"op": "stat", "path": 7}', "EINVAL"),
+        (b'{"op": "read_file", "path": "a", "offset": -1}', "EINVAL"),
+        (b'{"op": "read_file", "path": "a", "offset": true}', "EINVAL"),
+        (b'{"op": "read_file", "path": "a", "length": 1e3}', "EINVAL"),
+        (b'{"op": "read_file", "path": "a", "length": 99999999999999999999}', "EINVAL"),
+        (b'{"op": "write_file", "path": "a", "data": "not base64"}', "EINVAL"),
+        (b'{"op": "write_file", "path": "a", "data": "aGVsbG8"}', "EINVAL"),
+        (b'{"op": "write_file", "path": "a", "data": "", "mode": 65536}', "EINVAL"),
+        (b'{"op": "write_file", "path": "a", "data": "", "parents": "yes"}', "EINVAL"),
+        (b'{"op": "move_file", "source": "a", "target": []}', "EINVAL"),
         (b'{"id": 1, "op": "no such thing"}', "ENOSYS"),
     ],
 )
@@ -83,3 +97,79 @@ def test_one_who_says_nothing_keeps_nobody_waiting(mounted: Mounted) -> None:
     with _client(mounted) as silent:
         silent.sendall(b'{"op": "in')
         _still_answers(mounted)
+
+
+def test_half_a_line_and_no_more_is_no_request(mounted: Mounted) -> None:
+    with _client(mounted) as client:
+        client.sendall(b'{"op": "write_file", "path": "half", "data": "aGVs')
+    _still_answers(mounted)
+    assert not list(mounted.path.iterdir())
+
+
+def test_a_client_that_goes_away_does_not_take_its_request_along(mounted: Mounted) -> None:
+    with _client(mounted) as client:
+        client.sendall(b'{"op": "write_file", "path": "file", "data": "aGVsbG8="}\n')
+    wait_until((mounted.path / "file").exists, "the file")
+    assert (mounted.path / "file").read_bytes() == b"hello"
+    _still_answers(mounted)
+
+
+def test_requests_sent_ahead_are_answered_in_order(mounted: Mounted) -> None:
+    texts = [b"line %d\n" % number for number in range(500)]
+    with _client(mounted) as client:
+        client.sendall(b"".join(_append(number, text) for number, text in enumerate(texts)))
+        lines = client.makefile("rb")
+        answers = [json.loads(lines.readline()) for _ in texts]
+    assert [answer["id"] for answer in answers] == list(range(500))
+    assert all(answer["ok"] for answer in answers)
+    assert (mounted.path / "log").read_bytes() == b"".join(texts)
+
+
+def _append(number: int, text: bytes) -> bytes:
+    request = {"v": 1, "id": number, "op": "append_file", "path": "log", "data": base64.b64encode(text).decode()}
+    return json.dumps(request).encode() + b"\n"
+
+
+def test_a_long_line_in_small_pieces(mounted: Mounted) -> None:
+    content = bytes(range(256)) * 12_000
+    line = _append(1, content)
+    with _client(mounted) as client:
+        for start in range(0, len(line), 1000):
+            client.sendall(line[start : start + 1000])
+        assert json.loads(client.makefile("rb").readline())["ok"]
+    assert (mounted.path / "log").read_bytes() == content
+
+
+def test_one_who_does_not_read_keeps_nobody_waiting(mounted: Mounted) -> None:
+    (mounted.path / "file").write_bytes(bytes(1 << 20))
+    with _client(mounted) as deaf:
+        deaf.sendall(b'{"op": "read_file", "path": "file"}\n' * 50)
+        _still_answers(mounted)
+
+
+def test_an_error_names_its_paths_but_does_not_repeat_a_long_one(mounted: Mounted) -> None:
+    with _client(mounted) as client:
+        answer = _answer(client, b'{"id": null, "op": "copy_file", "source": "one", "target": "two"}')
+        why = "one -> two: No such file or directory"
+        assert answer["error"] == {"code": "ENOENT", "message": why, "path": "one", "target": "two"}
+        client.sendall(b'{"op": "stat", "path": "' + b"n" * (1 << 20) + b'"}\n')
+        line = client.makefile("rb").readline()
+        assert json.loads(line)["error"]["code"] == "ENAMETOOLONG"
+        assert len(line) < 10_000
+
+
+def test_another_user_gets_no_answer(mounted: Mounted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the modes of socket and directory would let him in."""
+    path = next((mounted.path.parent / "run").glob("*.sock"))
+    path.chmod(0o666)
+    path.parent.chmod(0o755)
+    monkeypatch.chdir(path.parent)
+    with unprivileged(), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
+        stranger.settimeout(30)
+        stranger.connect(path.name)
+        with suppress(BrokenPipeError):  # cut off already
+            stranger.sendall(b'{"op": "write_file", "path": "file", "data": ""}\n')
+        with suppress(ConnectionResetError):
+            assert stranger.recv(100) == b""
+    _still_answers(mounted)
+    assert not list(mounted.path.iterdir())

@@ -96,13 +96,14 @@ def test_limits_of_the_scope(mount: MountFactory, server: RedisServer, connected
     vfs = connected(mounted)
     vfs.write_file("one", os.urandom(60 << 10))
     before = assert_agreement(mounted)
-    for call, number in (
+    refused: list[tuple[Callable[[], object], int]] = [
         (lambda: vfs.write_file("two", os.urandom(50 << 10)), errno.ENOSPC),
         (lambda: vfs.copy_file("one", "two"), errno.ENOSPC),
         (lambda: vfs.write_file("one", os.urandom(61 << 10)), errno.EFBIG),
         (lambda: vfs.append_file("one", b"x"), errno.EFBIG),
         (lambda: vfs.write_file("a/b/c", b"", parents=True), errno.ENOSPC),
-    ):
+    ]
+    for call, number in refused:
         with pytest.raises(OSError, match=os.strerror(number)) as caught:
             call()
         assert caught.value.errno == number

@@ -13,6 +13,7 @@ import pytest
 from tests.mount.commands import failure, statuses, success
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer, redis_program
+from vfsd import __version__
 
 
 def _table(mounted: Mounted) -> list[str]:
@@ -38,6 +39,7 @@ def test_status_tells_all_about_a_mount(mount: MountFactory, redis_server: Redis
         "mountpoint": str(mounted.path),
         "state": "mounted",
         "store": redis_server.url,
+        "version": __version__,
         "pid": mounted.pid,
         "files": 4,
         "bytes": 3000,

@@ -1,0 +1,77 @@
+"""The Python client as programs use it: light to import, shared by threads, sound when the daemon goes away."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.control.conftest import Connect
+from tests.support.mounted import PATIENCE, Mounted
+from vfsd import Vfs, connect
+
+HEAVY = ("trio", "redis", "hiredis", "pyfuse3", "sqlite3", "click")
+
+
+def test_importing_it_loads_no_loop_no_store_and_no_fuse() -> None:
+    code = f"import sys; from vfsd import connect; print([name for name in {HEAVY!r} if name in sys.modules])"
+    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert asked.stdout == "[]\n"
+
+
+def test_threads_may_share_it(mounted: Mounted, vfs: Vfs) -> None:
+    def work(number: int) -> bytes:
+        for step in range(50):
+            vfs.write_file(f"{number}/{step}", f"{number} {step}", parents=True)
+            assert vfs.read_file(f"{number}/{step}", encoding="ascii") == f"{number} {step}"
+            vfs.append_file("log", bytes([number]))
+        return (mounted.path / str(number) / "49").read_bytes()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [b"0 49", b"1 49", b"2 49", b"3 49"]
+    assert sorted((mounted.path / "log").read_bytes()) == sorted(bytes(range(4)) * 50)
+
+
+def test_it_finds_a_daemon_that_came_after_the_one_it_knew(mounted: Mounted, vfs: Vfs) -> None:
+    vfs.write_file("file", b"content")
+    mounted.remount()
+    assert vfs.read_file("file") == b"content"
+    mounted.kill()
+    mounted.start()
+    assert vfs.read_file("file") == b"content"
+
+
+def test_a_daemon_that_does_not_answer_in_time(mounted: Mounted, connected: Connect) -> None:
+    connected(mounted)
+    with connect(mounted.path, timeout=0.2) as vfs:
+        with mounted.frozen(), pytest.raises(TimeoutError, match="no answer"):
+            vfs.info()
+        assert vfs.info()["scope"] == mounted.scope
+
+
+def test_where_nothing_is_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VFSD_RUNTIME_DIR", os.fspath(tmp_path))
+    with pytest.raises(ConnectionRefusedError, match="'vfsd status' lists the mounts") as caught:
+        connect(tmp_path / "nothing")
+    assert caught.value.filename == os.fspath(tmp_path / "nothing")
+
+
+def test_a_mountpoint_may_be_given_by_a_link(mounted: Mounted, vfs: Vfs, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(mounted.path)
+    with connect(tmp_path / "link") as other:
+        assert other.info()["mountpoint"] == os.fspath(mounted.path) == vfs.mountpoint
+
+
+def test_every_kind_of_bytes_is_content(vfs: Vfs) -> None:
+    for data in (b"bytes", bytearray(b"bytes"), memoryview(b"bytes"), "bytes"):
+        vfs.write_file("file", data)
+        assert vfs.read_file("file") == b"bytes"
+
+
+def test_what_a_line_cannot_carry_is_not_sent(vfs: Vfs) -> None:
+    with pytest.raises(OSError, match="use the mount") as caught:
+        vfs.write_file("file", bytes(80 << 20))
+    assert caught.value.filename == "file"
+    assert vfs.readdir() == []

@@ -1,0 +1,182 @@
+"""The server by itself, with handlers of the test's own: bugs, last answers, and how long a client may be silent."""
+
+import errno
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from vfsd import Vfs
+from vfsd.control.arguments import Arguments
+from vfsd.control.lines import Lines
+from vfsd.control.protocol import LINE_MAX
+from vfsd.control.server import Handler, Last, listen, serve
+from vfsd.errors import Fenced, FsError, ScopeBusy, StaleFile, StoreFull, StoreUnreachable, VfsdError
+
+
+@asynccontextmanager
+async def _serving(path: Path, handlers: Mapping[str, Handler]) -> AsyncIterator[trio.SocketStream]:
+    """Serve *handlers* at *path*, and give a client's stream."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve, listen(path), handlers)
+        async with await trio.open_unix_socket(path) as client:
+            yield client
+        nursery.cancel_scope.cancel()
+
+
+async def _ask(client: trio.SocketStream, op: str) -> Any:
+    await client.send_all(json.dumps({"op": op}).encode() + b"\n")
+    line = await Lines(client, LINE_MAX).next()
+    assert line is not None
+    return json.loads(line)
+
+
+def _raising(error: Exception) -> Handler:
+    async def handler(given: Arguments) -> None:
+        raise error
+
+    return handler
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (FsError(errno.ENOTEMPTY), "ENOTEMPTY"),
+        (StoreUnreachable("away"), "EIO"),
+        (StoreFull("full"), "ENOSPC"),
+        (Fenced("fenced"), "EROFS"),
+        (ScopeBusy("busy"), "EBUSY"),
+        (VfsdError("something"), "EIO"),
+    ],
+)
+async def test_every_error_has_its_code(tmp_path: Path, error: VfsdError, code: str) -> None:
+    async with _serving(tmp_path / "socket", {"fail": _raising(error)}) as client:
+        answer = await _ask(client, "fail")
+    assert answer == {"id": None, "ok": False, "error": {"code": code, "message": str(error)}}
+
+
+async def test_a_stale_file_tells_both_times(tmp_path: Path) -> None:
+    async with _serving(tmp_path / "socket", {"fail": _raising(StaleFile(5, None))}) as client:
+        error = (await _ask(client, "fail"))["error"]
+    assert (error["code"], error["expected_mtime_ns"], error["actual_mtime_ns"]) == ("ESTALE", 5, None)
+
+
+async def test_a_bug_is_answered_and_logged_and_serving_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def unspeakable(given: Arguments) -> object:
+        return object()
+
+    handlers = {"bug": _raising(ZeroDivisionError("a bug")), "unspeakable": unspeakable}
+    async with _serving(tmp_path / "socket", handlers) as client:
+        for op in handlers:
+            answer = await _ask(client, op)
+            assert answer["error"]["code"] == "EIO"
+            assert "log has the traceback" in answer["error"]["message"]
+    assert [record.exc_info is not None for record in caplog.records if record.levelname == "ERROR"] == [True, True]
+
+
+async def test_an_answer_that_is_too_long_for_a_line(tmp_path: Path) -> None:
+    async def endless(given: Arguments) -> str:
+        return "x" * LINE_MAX
+
+    async with _serving(tmp_path / "socket", {"endless": endless}) as client:
+        assert (await _ask(client, "endless"))["error"]["code"] == "EMSGSIZE"
+
+
+def _last(then: Callable[[], None]) -> Handler:
+    async def handler(given: Arguments) -> Last:
+        return Last({}, then)
+
+    return handler
+
+
+async def test_after_the_last_answer_comes_the_end(tmp_path: Path) -> None:
+    ended = trio.Event()
+    async with _serving(tmp_path / "socket", {"end": _last(ended.set)}) as client:
+        assert (await _ask(client, "end"))["ok"]
+        await ended.wait()
+
+
+async def test_the_end_comes_even_if_nobody_hears_the_answer(tmp_path: Path) -> None:
+    ended = trio.Event()
+    async with _serving(tmp_path / "socket", {"end": _last(ended.set)}) as client:
+        await client.send_all(b'{"op": "end"}\n')
+        await client.aclose()
+        await ended.wait()
+
+
+def _pair() -> tuple[trio.SocketStream, trio.SocketStream]:
+    ours, theirs = socket.socketpair()
+    return tuple(trio.SocketStream(trio.socket.from_stdlib_socket(end)) for end in (ours, theirs))  # type: ignore[return-value]  # two
+
+
+async def test_silence_in_the_middle_of_a_line_has_an_end(autojump_clock: trio.testing.MockClock) -> None:
+    ours, theirs = _pair()
+    async with ours, theirs:
+        await theirs.send_all(b"half a li")
+        with pytest.raises(trio.TooSlowError):
+            await Lines(ours, 100).next()
+
+
+async def test_silence_between_lines_has_none(autojump_clock: trio.testing.MockClock) -> None:
+    ours, theirs = _pair()
+    async with ours, theirs:
+        lines = Lines(ours, 100)
+        await theirs.send_all(b"one\n")
+        assert await lines.next() == b"one"
+        with trio.move_on_after(86_400) as waiting:
+            await lines.next()
+        assert waiting.cancelled_caught
+        await theirs.send_all(b"two\nthree\nfour")
+        assert [await lines.next(), await lines.next()] == [b"two", b"three"]
+        await theirs.send_eof()
+        assert await lines.next() is None
+
+
+@pytest.mark.parametrize(("length", "whole"), [(99, True), (100, True), (101, False), (1000, False)])
+async def test_a_line_may_be_so_long_and_no_longer(length: int, whole: bool) -> None:
+    ours, theirs = _pair()
+    async with ours, theirs:
+        await theirs.send_all(b"x" * length + b"\n")
+        assert await Lines(ours, 100).next() == (b"x" * length if whole else None)
+
+
+async def test_seeds_go_over_the_wire_as_the_protocol_says(tmp_path: Path) -> None:
+    heard: list[tuple[str, Any]] = []
+
+    async def seed_file(given: Arguments) -> dict[str, Any]:
+        heard.append((given.text("path"), given.data()))
+        return {"path": given.text("path"), "changed": True}
+
+    async def seed_skill(given: Arguments) -> dict[str, Any]:
+        heard.append((given.text("dir"), given.contents("files")))
+        return {"dir": given.text("dir"), "name": "review", "changed": False}
+
+    async def seed_list(given: Arguments) -> dict[str, Any]:
+        skill = {"dir": "s", "name": "review", "description": "how", "files": ["SKILL.md"]}
+        return {"skills": [skill], "seeds": [{"path": "s/SKILL.md", "state": "seeded"}]}
+
+    async def seed_remove(given: Arguments) -> dict[str, Any]:
+        return {"removed": 3}
+
+    def ask() -> None:
+        with Vfs("/mountpoint", str(tmp_path / "socket"), 30) as vfs:
+            assert vfs.seed_file("a.md", "text") is True
+            assert vfs.seed_skill("s", "skill", {"b.md": b"b"}, files={"scripts/run": b"\xff"}) is False
+            assert vfs.seed_list() == (
+                [("s", "review", "how", ["SKILL.md"])],
+                [("s/SKILL.md", "seeded")],
+            )
+            assert vfs.seed_remove("s") == 3
+
+    handlers = {"seed_file": seed_file, "seed_skill": seed_skill, "seed_list": seed_list, "seed_remove": seed_remove}
+    async with _serving(tmp_path / "socket", handlers):
+        await trio.to_thread.run_sync(ask)
+    files = {b"SKILL.md": b"skill", b"references/b.md": b"b", b"scripts/run": b"\xff"}
+    assert heard == [("a.md", b"text"), ("s", files)]
