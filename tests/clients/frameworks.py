@@ -78,7 +78,7 @@ class NodeProject:
             (installed / package.name).symlink_to(package)
         shutil.copytree(CHECKOUT / "clients" / "node", installed / "vfsd")
         for part in ("clients/node", "examples/mastra", "tests/clients/node"):
-            shutil.copytree(CHECKOUT / part, place / part)
+            shutil.copytree(CHECKOUT / part, place / part, ignore=shutil.ignore_patterns("node_modules"))
 
     def write(self, name: str, text: str) -> None:
         """Put a program of a test's own at *name*."""

@@ -84,8 +84,14 @@ def test_without_a_mount_nothing_is_written(node: NodeProject, ordinary: Path) -
     assert not list(ordinary.iterdir())
 
 
-def test_seeds_and_destroy(node: NodeProject, mount: MountFactory, redis_server: RedisServer) -> None:
-    mounted = mount(redis_server.url)
+def test_the_end_of_a_scope(node: NodeProject, mounted: Mounted) -> None:
+    (mounted.path / "notes.md").write_text("noted\n")
+    assert node.result("tests/clients/node/destroy.mjs", str(mounted.path), env=mounted.environment) == ["notes.md"]
+    assert mounted.wait() == 0
+    assert mounted.scope not in mounted.vfsd("scopes").stdout
+
+
+def test_seeds(node: NodeProject, mounted: Mounted) -> None:
     found = node.result("tests/clients/node/seeds.mjs", str(mounted.path), env=mounted.environment)
     assert found == {
         "seeded": [True, False, True, False, True, True],
@@ -96,5 +102,3 @@ def test_seeds_and_destroy(node: NodeProject, mount: MountFactory, redis_server:
         "all": ["notes.md", "readme.md", "skills/review/SKILL.md", "skills/review/references/style.md"],
         "broken": "EINVAL",
     }
-    assert mounted.wait() == 0
-    assert mounted.scope not in mounted.vfsd("scopes").stdout

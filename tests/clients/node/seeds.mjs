@@ -1,4 +1,4 @@
-// Seeds from Node, read as files and as skills, a skill seeded anew, and the end of the scope: MOUNTPOINT. Mastra looks at
+// Seeds from Node, read as files and as skills, and a skill seeded anew: MOUNTPOINT. Mastra looks at
 // the times of directories here, its default: a seed that changes has to move those of its own.
 
 import { Workspace } from '@mastra/core/workspace';
@@ -47,4 +47,4 @@ print({
   all: await filesystem.listAllPaths(),
   broken: await code(filesystem.seedSkill('skills/broken', 'no front matter\n')),
 });
-await filesystem.destroyPersisted();
+await workspace.destroy();
