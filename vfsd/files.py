@@ -16,9 +16,10 @@ import trio
 from vfsd.changes import Plan, Touched
 from vfsd.errors import FsError, StaleFile
 from vfsd.paths import Paths, Spot, contents_first
-from vfsd.reader import WHOLE_MAX, regular, too_large
+from vfsd.reader import WHOLE_MAX, regular, shown, too_large
 from vfsd.tree.change import ROOT, Change, PutEntry, PutInode
 from vfsd.tree.data import plan_write
+from vfsd.tree.inode import Inode
 from vfsd.tree.names import RENAME_NOREPLACE, NewInode, Place
 from vfsd.tree.whole import Sprout, Whole, plan_branch, plan_remove, plan_replace
 from vfsd.volume import Volume
@@ -41,7 +42,7 @@ class Written(NamedTuple):
     created: bool
 
 
-class Terms(NamedTuple):
+class WriteTerms(NamedTuple):
     """On what terms a file is written.
 
     *expected_mtime_ns*: only if it was last modified exactly then (StaleFile). *create_only*: only if nothing is there
@@ -58,7 +59,7 @@ class _Writing(NamedTuple):
     """One way of writing: what becomes of a file that is there, and what a new one contains and may."""
 
     path: bytes
-    terms: Terms
+    terms: WriteTerms
     change: Callable[[int, int], Change]
     new: Callable[[], tuple[Whole, int]]
 
@@ -78,7 +79,7 @@ class Files:
 
     # --- writing content
 
-    async def write(self, path: bytes, data: bytes, terms: Terms) -> Written:
+    async def write(self, path: bytes, data: bytes, terms: WriteTerms) -> Written:
         """Let the file at *path* contain *data* and nothing else, in one step, whether or not it is there.
 
         Errors: StaleFile, EEXIST, ENOENT (no directory), EISDIR, EINVAL (neither file nor directory), EFBIG.
@@ -92,7 +93,7 @@ class Files:
 
     async def append(self, path: bytes, data: bytes, *, parents: bool = False) -> Written:
         """Put *data* at the end of the file at *path*, or make one of it. Errors: as for :meth:`write`."""
-        whole, terms = Whole.of(_checked(data)), Terms(parents=parents)
+        whole, terms = Whole.of(_checked(data)), WriteTerms(parents=parents)
 
         def at_the_end(ino: int, now_ns: int) -> Change:
             return plan_write(self._tree, ino, self._tree.inode(ino).attributes.size, data, now_ns)
@@ -117,7 +118,7 @@ class Files:
             return plan_replace(self._tree, ino, copied()[0], now_ns)
 
         copied()
-        terms = Terms(create_only=not overwrite, parents=parents)
+        terms = WriteTerms(create_only=not overwrite, parents=parents)
         return await self._write(_Writing(target, terms, replacing, copied))
 
     async def _write(self, writing: _Writing) -> Written:
@@ -149,10 +150,10 @@ class Files:
         """Return what *change* made of the file: it may be another by now. An empty append changes nothing."""
         files = [op.attributes for op in change.ops if isinstance(op, PutInode) and op.attributes.is_regular]
         created = any(isinstance(op, PutEntry) for op in change.ops)
-        attributes = files[-1] if files else regular(self._paths.find(writing.path)).attributes
+        attributes = files[-1] if files else shown(regular(self._paths.find(writing.path)))
         return Written(attributes.mtime_ns, attributes.size, created)
 
-    def _plan_new(self, spot: Spot, mode: int, whole: Whole, terms: Terms, now_ns: int) -> Change:
+    def _plan_new(self, spot: Spot, mode: int, whole: Whole, terms: WriteTerms, now_ns: int) -> Change:
         """Plan what *spot* lacks: missing directories, if the terms allow it, and the last name as *mode* says."""
         if len(spot.missing) > 1 and not terms.parents:
             raise FsError(errno.ENOENT)
@@ -201,7 +202,7 @@ class Files:
             spot = self._paths.find(path, follow=parents)
             if spot.inode is None:
                 wanted = stat.S_IFDIR | (mode & _PERMISSIONS)
-                return self._plan_new(spot, wanted, Whole(), Terms(parents=parents), now_ns)
+                return self._plan_new(spot, wanted, Whole(), WriteTerms(parents=parents), now_ns)
             if not parents or spot.inode.directory is None:
                 raise FsError(errno.EEXIST)
             return Change((), grows=False)
@@ -223,8 +224,11 @@ class Files:
             await self._told(self._volume.rmdir(spot.place))
             return
         top = spot.place
-        while self._tree.child(*top) is spot.inode:
+        while self._is_still(top, spot.inode):
             await self._make(lambda: self._touched_below(top), lambda now_ns: self._plan_below(top, now_ns))
+
+    def _is_still(self, place: Place, inode: Inode | None) -> bool:
+        return place.parent in self._tree.inodes and self._tree.child(*place) is inode
 
     def _below(self, top: Place) -> list[Place]:
         return list(islice(contents_first(self._tree, top), _REMOVED_AT_ONCE))
@@ -250,10 +254,16 @@ class Files:
     async def _told(self, making: Awaitable[Change]) -> Change:
         """Return the change that was made, once the kernel knows of it.
 
-        A daemon that ends lets what is on its way to the store arrive: that has its own deadline.
+        A daemon that ends lets what is on its way to the store arrive: that has its own deadline. If a directory on the
+        way was removed meanwhile there is nothing at the path (ENOENT), where the kernel would look again (ESTALE).
         """
-        with trio.CancelScope(shield=True):
-            change = await making
+        try:
+            with trio.CancelScope(shield=True):
+                change = await making
+        except FsError as error:
+            if error.errno == errno.ESTALE and not isinstance(error, StaleFile):
+                raise FsError(errno.ENOENT) from None
+            raise
         for op in change.ops:
             if isinstance(op, PutInode) and op.ino in self._tree.inodes:
                 self._tree.inodes[op.ino].shown = True  # the caller is told when it was modified

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from vfsd.control.arguments import Arguments
 from vfsd.control.protocol import path_text
 from vfsd.control.server import Handler
-from vfsd.files import Files, Terms, Written
+from vfsd.files import Files, WriteTerms, Written
 from vfsd.reader import Reader
 from vfsd.tree.change import Attributes
 
@@ -81,7 +81,7 @@ def _full(ino: int, attributes: Attributes) -> dict[str, Any]:
 
 
 async def _write_file(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    terms = Terms(
+    terms = WriteTerms(
         given.optional_number("expected_mtime_ns", least=-(2**63)),
         given.flag("create_only"),
         given.flag("parents"),
