@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tests.tree.model import Errnos, Model, Node
 from tests.tree.rebuild import Records, check_sound, replayed, stored_part
 from tests.tree.scene import BEGINNING, DIRECTORY, new_tree, picture, whole
-from vfsd.clock import MAX_LEAD, MILLISECOND
+from vfsd.clock import MAX_LEAD, MILLISECOND, look_alike
 from vfsd.errors import FsError
 from vfsd.tree.change import ROOT, Change, Op, PutInode
 
@@ -24,7 +24,7 @@ class Times(NamedTuple):
 class Beside:
     """The tree under test, the model, all that has been applied, and what a store would hold.
 
-    ``seen_ms`` are the modification times, in milliseconds, that somebody was last shown; ``unsteady`` the nodes
+    ``seen_ns`` are the modification times that somebody was last shown; ``unsteady`` the nodes
     whose modification time need not be the clock's any more, because of that or because somebody has set it.
     """
 
@@ -37,7 +37,7 @@ class Beside:
         self.records = Records()
         self.records.keep(self.log)
         self.times = {self.root: self._times(self.root)}
-        self.seen_ms: dict[Node, int] = {}
+        self.seen_ns: dict[Node, int] = {}
         self.unsteady: set[Node] = set()
 
     # --- choosing
@@ -102,13 +102,13 @@ class Beside:
         """Let somebody see the attributes of *node*."""
         if not self.model.is_gone(node):
             self.tree.inode(node.ino).shown = True
-            self.seen_ms[node] = self._times(node).mtime_ns // MILLISECOND
+            self.seen_ns[node] = self._times(node).mtime_ns
             self.unsteady.add(node)
 
     def expect_times(self, node: Node, atime_ns: int, mtime_ns: int) -> None:
         """Expect these times of *node* from now on."""
         self.times[node] = Times(atime_ns, mtime_ns, self.times[node].ctime_ns)
-        self.seen_ms.pop(node, None)
+        self.seen_ns.pop(node, None)
         self.unsteady.add(node)
 
     def open_or_forget(self, node: Node) -> None:
@@ -130,7 +130,7 @@ class Beside:
         self.tree.next_ino = next_ino
         for node in self.times:
             node.held = 0
-        self.seen_ms.clear()
+        self.seen_ns.clear()
 
     # --- comparing
 
@@ -160,7 +160,8 @@ class Beside:
     def _check_modified(self, node: Node, found: Times) -> None:
         ahead = found.mtime_ns - self.now
         assert 0 <= ahead <= (MAX_LEAD + MILLISECOND if node in self.unsteady else 0)
-        assert found.mtime_ns // MILLISECOND != self.seen_ms.get(node), "a millisecond is shown twice"
+        seen_ns = self.seen_ns.get(node)
+        assert seen_ns is None or not look_alike(found.mtime_ns, seen_ns), "a millisecond is shown twice"
 
     def check_model(self) -> None:
         """Assert that the tree is sound and the model's: inodes, listings in order, attributes, content."""

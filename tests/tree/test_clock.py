@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from vfsd.clock import MAX_LEAD, MILLISECOND, now, stamp
+from vfsd.clock import MAX_LEAD, MILLISECOND, look_alike, now, stamp
 
 AT = 1_700_000_000_000 * MILLISECOND
 
@@ -19,8 +19,10 @@ def test_now_is_the_time_of_day_in_nanoseconds() -> None:
     ("now_ns", "last_ns", "shown", "expected"),
     [
         pytest.param(AT + 7, AT + 3, False, AT + 7, id="unseen: the clock, to the nanosecond"),
-        pytest.param(AT + 7, AT + 3, True, AT + MILLISECOND, id="seen: the next millisecond"),
-        pytest.param(AT + 3, AT + 3, True, AT + MILLISECOND, id="seen at this very nanosecond"),
+        pytest.param(AT + 7, AT + 3, True, AT + MILLISECOND + 3, id="seen: a millisecond later"),
+        pytest.param(AT + 3, AT + 3, True, AT + MILLISECOND + 3, id="seen at this very nanosecond"),
+        pytest.param(AT + 1_300_000, AT + 600_000, True, AT + 1_600_000, id="seen, and rounded it would be the same"),
+        pytest.param(AT + 1_500_000, AT + 600_000, True, AT + 1_500_000, id="seen, and rounded it is another"),
         pytest.param(AT + MILLISECOND, AT + 3, True, AT + MILLISECOND, id="seen, and the next has begun"),
         pytest.param(AT + 9 * MILLISECOND, AT, True, AT + 9 * MILLISECOND, id="seen long ago"),
         pytest.param(AT, AT + 5 * MILLISECOND, True, AT + 6 * MILLISECOND, id="seen, and a little ahead already"),
@@ -44,3 +46,18 @@ def test_changes_after_a_look_never_return_to_the_millisecond_that_was_seen() ->
     first = stamp(AT + 2 * MILLISECOND // 5, seen, True)
     second = stamp(AT + 3 * MILLISECOND // 5, first, False)
     assert second // MILLISECOND > seen // MILLISECOND
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        pytest.param(200_000, 400_000, True, id="cut off and rounded to the same"),
+        pytest.param(200_000, 700_000, True, id="cut off to the same"),
+        pytest.param(700_000, 1_200_000, True, id="rounded to the same"),
+        pytest.param(400_000, 1_000_000, False, id="neither"),
+        pytest.param(600_000, 1_500_000, False, id="less than a millisecond apart, and neither"),
+    ],
+)
+def test_look_alike(one: int, other: int, alike: bool) -> None:
+    assert look_alike(AT + one, AT + other) is alike
+    assert look_alike(AT + other, AT + one) is alike

@@ -55,7 +55,7 @@ class Inode:
 
     ``chunks`` is content by chunk number (regular files), ``directory`` the entries (directories). ``lookups``
     is the kernel's lookup count; an inode without links lives until it is zero. ``shown`` says that someone
-    has seen a modification time in the millisecond of the present one.
+    has seen the present modification time, or one that looks like it.
     """
 
     __slots__ = ("attributes", "chunks", "directory", "ino", "lookups", "shown")

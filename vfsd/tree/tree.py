@@ -7,7 +7,7 @@ link went stays for as long as the kernel knows it.
 import errno
 from collections.abc import Iterable
 
-from vfsd.clock import MILLISECOND
+from vfsd.clock import look_alike
 from vfsd.errors import FsError
 from vfsd.tree.change import (
     ROOT,
@@ -103,7 +103,7 @@ class Tree:
             self.inodes[ino] = Inode(ino, attributes)
             self.next_ino = max(self.next_ino, ino + 1)
             return
-        if inode.attributes.mtime_ns // MILLISECOND != attributes.mtime_ns // MILLISECOND:
+        if not look_alike(inode.attributes.mtime_ns, attributes.mtime_ns):
             inode.shown = False
         inode.attributes = attributes
 

@@ -1,0 +1,50 @@
+// Seeds from Node, read as files and as skills, and a skill seeded anew: MOUNTPOINT. Mastra looks at
+// the times of directories here, its default: a seed that changes has to move those of its own.
+
+import { Workspace } from '@mastra/core/workspace';
+import { setTimeout as later } from 'node:timers/promises';
+import { VfsdError, VfsdFilesystem } from 'vfsd';
+import { print } from './report.mjs';
+
+const [mountpoint] = process.argv.slice(2);
+const filesystem = new VfsdFilesystem({ mountpoint });
+const skill = (/** @type {string} */ description) => `---\nname: review\ndescription: ${description}\n---\nDo it with care.\n`;
+const references = { 'style.md': 'Prefer short names.\n' };
+
+/** @param {Promise<unknown>} refused */
+const code = (refused) => refused.then(() => 'nothing', (error) => (error instanceof VfsdError ? error.code : String(error)));
+
+const seeded = [
+  await filesystem.seedFile('readme.md', 'hello\n'),
+  await filesystem.seedFile('readme.md', 'hello\n'),
+  await filesystem.seedSkill('skills/review', skill('Reviews code'), references),
+  await filesystem.seedSkill('skills/review', skill('Reviews code'), references),
+  await filesystem.seedSkill('skills/review', skill('Reviews prose'), references),
+];
+await filesystem.writeFile('notes.md', 'noted\n');
+const workspace = new Workspace({ filesystem, skills: ['skills'] });
+await workspace.init();
+if (workspace.skills === undefined) throw new Error('a workspace with skill paths has skills');
+const { skills } = workspace;
+/** @type {any} */ (skills.constructor).STALENESS_CHECK_COOLDOWN = 0;
+const descriptions = async () => (await skills.list()).map(({ name, description }) => `${name}: ${description}`);
+
+const before = await descriptions();
+const looked = Date.now();
+while (Date.now() <= looked) await later(1);
+seeded.push(await filesystem.seedSkill('skills/review', skill('Reviews maps'), references));
+await skills.maybeRefresh();
+
+print({
+  seeded,
+  before,
+  reloaded: await descriptions(),
+  read: [
+    await filesystem.readFile('readme.md', { encoding: 'utf-8' }),
+    await filesystem.readFile('skills/review/references/style.md', { encoding: 'utf-8' }),
+  ],
+  reference: await skills.getReference('review', 'references/style.md'),
+  all: await filesystem.listAllPaths(),
+  broken: await code(filesystem.seedSkill('skills/broken', 'no front matter\n')),
+});
+await workspace.destroy();

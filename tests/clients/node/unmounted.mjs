@@ -1,0 +1,8 @@
+// A filesystem whose mount is not there: DIRECTORY.
+
+import { VfsdFilesystem } from 'vfsd';
+import { outcomes, print } from './report.mjs';
+
+const [mountpoint] = process.argv.slice(2);
+const filesystem = new VfsdFilesystem({ mountpoint });
+print(await outcomes(mountpoint, [['write', () => filesystem.writeFile('a.md', 'lost')]]));

@@ -1,0 +1,19 @@
+"""LangChain deepagents' FilesystemBackend on a mount gives what it gives on tmpfs."""
+
+from pathlib import Path
+
+from tests.clients.frameworks import run_python
+from tests.support.mounted import MountFactory
+from tests.support.servers import RedisServer
+
+
+def test_the_backend_is_as_on_tmpfs(
+    deepagents: Path, mount: MountFactory, redis_server: RedisServer, ordinary: Path
+) -> None:
+    program = "tests/clients/python/backend.py"
+    expected = run_python(deepagents, program, str(ordinary))
+    assert run_python(deepagents, program, str(mount(redis_server.url).path)) == expected
+    assert expected["edit all"]["gave"]["occurrences"] == 2
+    assert [match["path"] for match in expected["glob below"]["gave"]["matches"]] == ["/notes/a.md", "/notes/long.md"]
+    assert len(expected["grep"]["gave"]["matches"]) == 2
+    assert not any("raised" in outcome for name, outcome in expected.items() if "outside" not in name)
