@@ -3,6 +3,7 @@
 import os
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from vfsd.errors import UsageError
@@ -21,6 +22,14 @@ MOST = 2**63 - 1
 _SIZE = re.compile(r"([0-9]{1,20})([KMGT]?)(?:I?B)?")
 _COUNT = re.compile(r"[1-9][0-9]{0,3}")
 _SCOPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,199}")
+
+
+class DirectoryMtime(StrEnum):
+    """Which directories' modification times move with content anywhere below: skills and above, none, or all."""
+
+    SKILLS = "skills"
+    POSIX = "posix"
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ class MountConfig:
     fsync: Fsync = Fsync()
     limits: Limits = Limits()
     max_memory: int = 0
+    directory_mtime: DirectoryMtime = DirectoryMtime.SKILLS
     log_file: str | None = None
     verbosity: int = 0
     debug: bool = False

@@ -29,6 +29,7 @@ from vfsd.hydrate import hydrate
 from vfsd.memory import MemoryCap
 from vfsd.paths import Paths
 from vfsd.reader import Reader
+from vfsd.skills.times import DirectoryTimes
 from vfsd.store import open_store
 from vfsd.store.base import Claim, Store, StoreOptions, Terms
 from vfsd.store.owner import this_process
@@ -129,6 +130,7 @@ class Daemon:
         scope = self._config.scope
         tree = await hydrate(store, scope, self._herald.progress, salvage=self._config.salvage)
         volume = Volume(tree, store, claim, nursery, self._memory)
+        volume.changes.times = DirectoryTimes(tree, self._config.directory_mtime)
         if not tree.inodes:
             if claim is None:
                 raise ScopeMissing(f"scope {scope} in {store.label} is empty: mount it once for writing")

@@ -11,7 +11,7 @@ import click
 from vfsd import mountpoint as places
 from vfsd import registry
 from vfsd.cli.given import check_outside, chosen_store
-from vfsd.config import MOST, STORE_TIMEOUT, MountConfig, checked_scope, fsync, seconds, size
+from vfsd.config import MOST, STORE_TIMEOUT, DirectoryMtime, MountConfig, checked_scope, fsync, seconds, size
 from vfsd.errors import MountpointError, UsageError
 from vfsd.launch import run_detached, run_foreground
 from vfsd.store.base import Fsync
@@ -49,6 +49,13 @@ _NO_ID = 2**32 - 1
 @click.option("--max-memory", metavar="SIZE", default="0", help="Most memory for the daemon; then ENOSPC.")
 @click.option(
     "--fsync", "fsync_mode", metavar="MODE", default="none", help="fsync waits for (Redis): none, wait:N, waitaof."
+)
+@click.option(
+    "--directory-mtime",
+    type=click.Choice(list(DirectoryMtime)),
+    default=DirectoryMtime.SKILLS,
+    show_default=True,
+    help="Directories whose mtime moves with content below them.",
 )
 @click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log, stderr with -f.")
 @click.option("-v", "--verbose", "verbosity", count=True, help="Log more.")
@@ -104,6 +111,7 @@ def _config(mountpoint: str, store: str, **given: Any) -> MountConfig:
         store_timeout=seconds("--store-timeout", given.pop("store_timeout")),
         log_file=_absolute_log(given.pop("log_file")),
         max_memory=size(given.pop("max_memory")),
+        directory_mtime=DirectoryMtime(given.pop("directory_mtime")),
         **given,
     )
 

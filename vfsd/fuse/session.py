@@ -3,7 +3,7 @@
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -57,6 +57,7 @@ class FuseSession:
         operations = kind(self._volume, View(self._config.owner))
         install(operations, Tracer() if self._config.debug else None)
         self._volume.changes.on_settled = self.tell
+        self._volume.changes.on_moved = _forget_attributes
         with _stderr_of_libfuse() as said:
             try:
                 pyfuse3.init(operations, self._config.mountpoint, set(mount_options(self._config)))
@@ -131,6 +132,20 @@ def _forget_cached(ops: Sequence[Op]) -> None:
                     pass
         except OSError as error:  # the kernel knows no such name or inode: nothing to forget
             _log.debug("nothing to invalidate for %s: %s", type(op).__name__, error)
+
+
+def _forget_attributes(inos: Iterable[int]) -> None:
+    """Let the kernel ask again for the attributes of directories, at once and whoever calls.
+
+    That takes no lock on an inode or a page, and waits for no request (linux/fs/fuse/inode.c,
+    ``fuse_reverse_inval_inode`` with a negative offset): unlike everything else that is told, a handler may say it
+    before it answers. What the kernel has asked before and hears after is not kept.
+    """
+    for ino in inos:
+        try:
+            pyfuse3.invalidate_inode(pyfuse3.InodeT(ino), attr_only=True)
+        except OSError as error:  # as above
+            _log.debug("no attributes to invalidate of inode %d: %s", ino, error)
 
 
 def _extend(ends: Sequence[_Byte]) -> None:
