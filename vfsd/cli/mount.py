@@ -52,8 +52,8 @@ _NO_ID = 2**32 - 1
 )
 @click.option(
     "--directory-mtime",
-    type=click.Choice(list(DirectoryMtime)),
-    default=DirectoryMtime.SKILLS,
+    type=click.Choice([kind.value for kind in DirectoryMtime]),
+    default=DirectoryMtime.SKILLS.value,
     show_default=True,
     help="Directories whose mtime moves with content below them.",
 )
