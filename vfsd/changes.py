@@ -45,7 +45,7 @@ OnSettled: TypeAlias = Callable[[Change], Awaitable[None]]
 """Told of a change that turned out to be stored after its caller was told that it failed."""
 
 OnMoved: TypeAlias = Callable[[tuple[int, ...]], None]
-"""Told, before the caller is answered, of directories far above a change whose times it moved."""
+"""Told, before the caller is answered, of directories with skills in or below them whose times a change has moved."""
 
 
 class _Planned(NamedTuple):
@@ -196,15 +196,14 @@ class Changes:
         """
         change = planned.change
         above = self.times.above(change)
+        moved = self.times.moved(change, above)
         self._tree.apply(change)
         if change.ops and self._behind:
             self._behind.difference_update(planned.inos)
-        if not above:
-            return ()
-        self._owed.difference_update(planned.moved)
-        if planned.moved:
-            self.on_moved(planned.moved)
-        return self.times.seen(above)
+        if moved:
+            self._owed.difference_update(moved)
+            self.on_moved(moved)
+        return self.times.seen(above) if above else ()
 
     async def _move_seen(self, inos: tuple[int, ...]) -> None:
         """Move the times of directories that were seen while something below them changed; insist, if that fails."""
@@ -218,7 +217,6 @@ class Changes:
             return self.times.moving(Change((), grows=False), self.times.seen(inos), now_ns)
 
         await self.make(lambda: self.times.seen(inos), plan)
-        self.on_moved(inos)
 
     async def _settle(self, doubt: InDoubt, planned: _Planned) -> None:
         """Keep the turn until it is known whether what is *planned* was stored, and then let memory agree.

@@ -23,6 +23,8 @@ class DirectoryTimes:
         self._shape = tree.shape
         self._chains: dict[int, tuple[int, ...]] = {}
         """What :meth:`_chain` returned, for as long as the tree has this shape: writes ask again and again."""
+        self._watched: set[int] = set()
+        """The skills and the directories above them, of this shape."""
 
     def above(self, change: Change) -> tuple[int, ...]:
         """Return the directories in whose times *change*, which is not applied yet, must show.
@@ -33,16 +35,35 @@ class DirectoryTimes:
         if self._kind is DirectoryMtime.POSIX:
             return ()
         if self._shape != self._tree.shape:
-            self._shape = self._tree.shape
-            self._chains.clear()
+            self._look_again()
         found: set[int] = set()
         for op in change.ops:
             if isinstance(op, (PutEntry, DropEntry)):
                 found.update(self._above_name(op, change))
-            elif not isinstance(op, DropInode):
+            elif isinstance(op, DropInode):
+                self._chains.pop(op.ino, None)
+            else:
                 for parent in self._changed_in(op):
                     found.update(self._chain(parent))
         return tuple(found)
+
+    def _look_again(self) -> None:
+        self._shape = self._tree.shape
+        self._chains.clear()
+        self._watched = {ino for skill in self._tree.skills for ino in self._and_above(skill)}
+
+    def moved(self, change: Change, above: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the directories of which a *change* with these *above* it moves the times, and of which that matters.
+
+        Those are also the ones that move as POSIX says: who makes a name there hears of that with the answer to it,
+        others should as soon as it is so.
+        """
+        if self._kind is DirectoryMtime.ALL:
+            return tuple(op.ino for op in change.ops if isinstance(op, PutInode) and op.attributes.is_directory)
+        if not (above or self._watched):
+            return ()
+        inos = (op.ino for op in change.ops if isinstance(op, PutInode))
+        return tuple(ino for ino in inos if ino in self._watched or ino in above)
 
     def seen(self, inos: Iterable[int]) -> tuple[int, ...]:
         """Return those of *inos* that are there and whose present modification time somebody has seen."""

@@ -31,7 +31,7 @@ class Tree:
     """All inodes of a scope by number. ``next_ino`` is the next one never used; ``content_bytes`` what files hold.
 
     ``skills`` are the directories that hold a :data:`SKILL`, whoever put it there. ``shape`` is a number that changes
-    when they do, or when a directory leaves its place.
+    when they do, or when a directory moves into another.
     """
 
     def __init__(self) -> None:
@@ -121,6 +121,7 @@ class Tree:
         self._leave(directory, op.name)
         directory.put(op.name, Entry(op.ino, op.cookie))
         if child.directory is not None:
+            self.shape += child.directory.parent not in {op.parent, op.ino}  # its own, while it has no name yet
             child.directory.parent = op.parent
         else:
             child.parents = (*child.parents, op.parent) if child.parents else directory.only
@@ -139,11 +140,8 @@ class Tree:
     def _leave(self, directory: Directory, name: bytes) -> None:
         """Let what *name* means, if anything, no longer have a name in *directory* by it."""
         entry = directory.entries.get(name)
-        if entry is None:
-            return
-        child = self.inodes[entry.ino]
-        if child.directory is not None:
-            self.shape += 1
+        child = None if entry is None else self.inodes[entry.ino]
+        if child is None or child.directory is not None:
             return
         left = list(child.parents)
         left.remove(directory.only[0])
