@@ -7,6 +7,8 @@ unknown keeps its turn until the store has settled it.
 The one exception is the truncation by ``open(O_TRUNC)``: memory has it at once, the store with the next change of
 that file, or when it is closed. So a rewrite by open, write, close is one commit, and a crash in between leaves the
 old file.
+
+A seeding is no such change: it takes turns like one, but the store never hears of it.
 """
 
 import errno
@@ -20,9 +22,12 @@ from vfsd import clock
 from vfsd.errors import Fenced, FsError, InDoubt, StoreError
 from vfsd.memory import MemoryCap
 from vfsd.quota import Demand, Quota
+from vfsd.skills.planting import Planted, touched
+from vfsd.skills.seeds import Seeds
+from vfsd.skills.translation import Step
 from vfsd.store.base import Claim, Store
 from vfsd.tree.attributes import NewAttributes, plan_setattr
-from vfsd.tree.change import Change, DropChunks, Limits, PutInode
+from vfsd.tree.change import Change, DropChunks, DropInode, Limits, PutInode
 from vfsd.tree.tree import Tree
 from vfsd.turns import Turns
 
@@ -31,11 +36,14 @@ _log = logging.getLogger(__name__)
 Plan: TypeAlias = Callable[[int], Change]
 """Plans a change for the time it is given (ns)."""
 
+PlanSeeds: TypeAlias = Callable[[int], Planted]
+"""Plans a seeding for the time it is given (ns)."""
+
 Touched: TypeAlias = Callable[[], tuple[int, ...]]
 """Names the inodes that a change would touch, as things stand."""
 
-OnSettled: TypeAlias = Callable[[Change], Awaitable[None]]
-"""Told of a change that turned out to be stored after its caller was told that it failed."""
+OnSettled: TypeAlias = Callable[[Change], Coroutine[Any, Any, None]]
+"""Told of a change that the kernel cannot know of: nobody asked for it through the mount, or was told it failed."""
 
 _PAUSE_SECONDS = 1.0
 
@@ -44,13 +52,14 @@ class Changes:
     """Makes the changes of *tree*, kept by *store* under *claim*; without a claim there are none (EROFS).
 
     *memory* may refuse what would make the daemon too large. *nursery* carries on with what outlives a request.
-    ``on_settled`` hears of changes that were stored after all; ``last_error`` is when (ns) the store last failed, and
-    how.
+    ``on_settled`` hears of changes that were stored after all, and of seedings; ``last_error`` is when (ns) the store
+    last failed, and how. ``seeds`` is what of the tree is not the store's.
     """
 
     def __init__(self, tree: Tree, store: Store, claim: Claim | None, nursery: trio.Nursery, memory: MemoryCap) -> None:
         self.limits = Limits() if claim is None else claim.limits
-        self._quota = Quota(tree, self.limits, memory)
+        self.seeds = Seeds(tree)
+        self._quota = Quota(tree, self.limits, memory, self.seeds.ledger)
         self.on_settled: OnSettled = _nobody_to_tell
         self.last_error: tuple[int, str] | None = None
         self._tree = tree
@@ -65,23 +74,45 @@ class Changes:
         claim = self._writable_claim()
         inos = await self._take_turn(touched)
         try:
-            change = plan(clock.now())
-            demand = self._quota.reserve(change)
+            now_ns = clock.now()
+            step = self.seeds.translated(plan(now_ns), now_ns)
+            demand = self._quota.reserve(step)
         except BaseException:
             self._turns.give_back(inos)
             raise
-        await self._carry_out(claim, change, inos, demand)
-        return change
+        await self._carry_out(claim, step, inos, demand)
+        if step.unlinked:
+            self._start(self.on_settled(Change(step.unlinked, grows=False)))
+        return step.memory
 
-    async def _carry_out(self, claim: Claim, change: Change, inos: tuple[int, ...], demand: Demand) -> None:
-        """Commit and apply a planned *change*; turn and reserved room are given back, unless it is left in doubt."""
+    async def plant(self, plan: PlanSeeds) -> Planted:
+        """Carry out a seeding that *plan* plans, in memory alone, and tell the kernel. Raises FsError, InDoubt.
+
+        It needs no claim. Files that are emptied but not stored so yet stay that, be they hidden or not.
+        """
+        inos = await self._take_turn(lambda: touched(self._tree, plan(clock.now()).change))
         try:
-            if change.ops and not self._is_forgotten(inos):
-                await self._commit(claim, change, inos)
-            self._apply(change, inos)
+            planted = plan(clock.now())
+            self._quota.check_memory(planted.change)
+            self._tree.apply(planted.change)
+            self.seeds.planted(planted)
+            self._behind.difference_update(op.ino for op in planted.change.ops if isinstance(op, DropInode))
+        finally:
+            self._turns.give_back(inos)
+        if planted.change.ops:
+            with trio.CancelScope(shield=True):  # the kernel is to know even if who asked has gone
+                await self.on_settled(planted.change)
+        return planted
+
+    async def _carry_out(self, claim: Claim, step: Step, inos: tuple[int, ...], demand: Demand) -> None:
+        """Commit and apply a planned *step*; turn and reserved room are given back, unless it is left in doubt."""
+        try:
+            if step.store.ops and not self._is_forgotten(inos):
+                await self._commit(claim, step.store, inos)
+            self._apply(step, inos)
         except InDoubt as doubt:
             self._turns.leave_in_doubt(inos, doubt)
-            self._start(self._settle(doubt, change, inos, demand))
+            self._start(self._settle(doubt, step, inos, demand))
             raise
         except BaseException:
             self._end(inos, demand)
@@ -116,10 +147,10 @@ class Changes:
     async def _take_turn(self, touched: Touched) -> tuple[int, ...]:
         """Take the turn on what is *touched*; look again after a wait, for a name may mean another inode by then."""
         while True:
-            inos = touched()
+            inos = self.seeds.touched(touched())
             waited = await self._turns.take(inos)
             try:
-                if not waited or set(touched()) == set(inos):
+                if not waited or set(self.seeds.touched(touched())) == set(inos):
                     return inos
             except FsError:
                 self._turns.give_back(inos)
@@ -143,21 +174,22 @@ class Changes:
             self.last_error = (clock.now(), str(error))
             raise
 
-    def _apply(self, change: Change, inos: tuple[int, ...]) -> None:
+    def _apply(self, step: Step, inos: tuple[int, ...]) -> None:
         """Take a stored change into memory: the store is no longer behind with what it touched."""
-        self._tree.apply(change)
-        if change.ops and self._behind:
+        self._tree.apply(step.memory)
+        self.seeds.applied(step)
+        if step.memory.ops and self._behind:
             self._behind.difference_update(inos)
 
-    async def _settle(self, doubt: InDoubt, change: Change, inos: tuple[int, ...], demand: Demand) -> None:
-        """Keep the turn on *inos* until it is known whether *change* was stored, and then let memory agree.
+    async def _settle(self, doubt: InDoubt, step: Step, inos: tuple[int, ...], demand: Demand) -> None:
+        """Keep the turn on *inos* until it is known whether *step* was stored, and then let memory agree.
 
         Whoever caches is told before the turn ends: a change that was planned on what is cached would undo it in part.
         """
         try:
             if await doubt.settled():
-                self._apply(change, inos)
-                await self.on_settled(change)
+                self._apply(step, inos)
+                await self.on_settled(step.memory)
                 _log.warning("a change that was answered with an error turned out to be stored: now it is visible")
         finally:
             self._end(inos, demand)
@@ -170,6 +202,7 @@ class Changes:
         inos = await self._take_turn(lambda: (ino,))
         try:
             self._tree.apply(plan_setattr(self._tree, ino, NewAttributes(size=0), clock.now()))
+            self.seeds.ledger.emptied(ino)
             if not self._is_forgotten(inos):
                 self._behind.add(ino)
         finally:

@@ -243,7 +243,7 @@ class Operations(pyfuse3.Operations):
     async def statfs(self, ctx: pyfuse3.RequestContext) -> pyfuse3.StatvfsData:
         """Answer how much room there is: the store's, as last asked for."""
         room = self._volume.room()
-        files = len(self._volume.tree.inodes)
+        files = self._volume.files
         answer = pyfuse3.StatvfsData()
         answer.f_bsize = answer.f_frsize = _BLOCK
         answer.f_blocks = room.total // _BLOCK
