@@ -22,11 +22,12 @@ _VOLUME = {
     "vfsd.memory",
     "vfsd.quota",
     "vfsd.turns",
+    "vfsd.skills",
     "vfsd.store",
     *_RULES,
     *_BASE,
 }
-_FILES = {"vfsd.files", "vfsd.reader", "vfsd.paths"}
+_FILES = {"vfsd.files", "vfsd.reader", "vfsd.paths", "vfsd.seeding"}
 _DAEMON = {"vfsd.daemon", "vfsd.fuse", "vfsd.control", *_FILES, *_VOLUME, *_BESIDE}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -40,12 +41,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vfsd.changes": _VOLUME - {"vfsd.volume"},
     "vfsd.hydrate": _VOLUME,
     "vfsd.memory": _RULES,
-    "vfsd.quota": {"vfsd.memory", *_RULES},
+    "vfsd.quota": {"vfsd.memory", "vfsd.skills", *_RULES},
+    "vfsd.skills.sources": {"vfsd.skills", "vfsd.config", *_RULES},
+    "vfsd.skills": {"vfsd.skills", *_RULES},
     "vfsd.turns": _BASE,
     "vfsd.fuse": {"vfsd.fuse", "vfsd.brief", *_VOLUME},
     "vfsd.paths": _RULES,
     "vfsd.reader": {"vfsd.paths", *_RULES},
     "vfsd.files": _FILES | _VOLUME,
+    "vfsd.seeding": _FILES | _VOLUME,
     "vfsd.control": {"vfsd.control", *_FILES, *_VOLUME},
     "vfsd.answers": set(),
     "vfsd.client": {
@@ -73,6 +77,7 @@ ONLY_IN = {
     "hiredis": ("vfsd.store.redis",),
     "sqlite3": ("vfsd.store.sqlite",),
     "click": ("vfsd.cli",),
+    "yaml": ("vfsd.skills.frontmatter",),
 }
 """By library: where alone it may be imported."""
 
@@ -83,6 +88,7 @@ PURE = (
     "vfsd.config",
     "vfsd.paths",
     "vfsd.reader",
+    "vfsd.skills",
     "vfsd.answers",
     "vfsd.client",
     "vfsd.control.client",
