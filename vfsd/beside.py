@@ -13,7 +13,7 @@ from vfsd.errors import Fenced, FsError, StoreError
 
 _log = logging.getLogger(__name__)
 
-Storing: TypeAlias = Callable[[], Awaitable[None]]
+Storing: TypeAlias = Callable[[], Awaitable[object]]
 """Stores something; raises StoreError."""
 
 _PAUSE_SECONDS = 1.0

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from vfsd.errors import UsageError
 from vfsd.store.base import Fsync
@@ -32,12 +33,20 @@ class DirectoryMtime(StrEnum):
     ALL = "all"
 
 
+class Given(NamedTuple):
+    """What is to be seeded: a path on this disk, absolute, and where in the scope; None is the usual place."""
+
+    source: str
+    dest: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class MountConfig:
     """One mount.
 
     *options* are mount options as given to ``-o``; *owner* (uid, gid) is shown for every file; *limits* are those of
-    the scope to be changed, *max_memory* the daemon's own, in bytes.
+    the scope to be changed, *max_memory* the daemon's own, in bytes. *skills* and *seeds* are what is seeded from the
+    start; *keep_stored* lets a stored file win over a seed.
     """
 
     mountpoint: str
@@ -55,6 +64,9 @@ class MountConfig:
     fsync: Fsync = Fsync()
     limits: Limits = Limits()
     max_memory: int = 0
+    skills: tuple[Given, ...] = ()
+    seeds: tuple[Given, ...] = ()
+    keep_stored: bool = False
     directory_mtime: DirectoryMtime = DirectoryMtime.SKILLS
     log_file: str | None = None
     verbosity: int = 0

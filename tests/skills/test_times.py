@@ -32,7 +32,7 @@ class Timed(Scene):
     def _take(self, change: Change) -> Change:
         planned = {op.ino for op in change.ops if isinstance(op, PutInode)}
         self.added = [ino for ino in self.times.seen(self.times.above(change)) if ino not in planned]
-        return super()._take(self.times.moving(change, self.added, self.now))
+        return super()._take(self.times.moving(change, tuple(self.added), self.now))
 
     def branch(self, parent: int, *names: bytes) -> list[int]:
         """Make directories, the last one a file, each in the one before, in one change."""

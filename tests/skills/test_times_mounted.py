@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.control.conftest import Connect
 from tests.mount.calls import MILLISECOND
 from tests.mount.test_commits import Counting
 from tests.support.mounted import Mounted, MountFactory, run_vfsd
@@ -216,3 +217,21 @@ def test_those_who_watch_all_the_time_do_not_stand_in_the_way(skilled: Skilled, 
             (skilled.deep / "other").rename(skilled.guide)
             (skilled.review / f"{number}").mkdir()
             (skilled.review / f"{number}").rmdir()
+
+
+def test_seeding_moves_times_by_the_same_rule(skilled: Skilled, connected: Connect) -> None:
+    vfs = connected(skilled.mounted)
+    md = "---\nname: seeded\ndescription: seeded\n---\n"
+    skill, up = skilled.root / "skills" / "seeded", (skilled.root / "skills", skilled.root)
+    calls: dict[str, Callable[[], object]] = {
+        "seed": lambda: vfs.seed_skill("skills/seeded", md, files={"references/deep/a.md": "a"}),
+        "seed otherwise": lambda: vfs.seed_skill("skills/seeded", md, files={"references/deep/a.md": "b"}),
+        "write to a seed": lambda: (skill / "references/deep/a.md").write_text("mine"),
+        "create among seeds": (skill / "references/deep/new").touch,
+        "seed a file": lambda: vfs.seed_file("skills/seeded/references/deep/b.md", "b"),
+        "take it away": lambda: vfs.seed_remove("skills/seeded/references/deep/b.md"),
+    }
+    seen = {name: moved(call, *up) for name, call in calls.items()}
+    assert seen == {name: [True, True] for name in calls}
+    assert moved(lambda: vfs.seed_file("skills/seeded/references/c.md", "c"), skill, *up) == [True, True, True]
+    assert moved(lambda: vfs.seed_file("skills/seeded/references/c.md", "c"), skill, *up) == [False, False, False]

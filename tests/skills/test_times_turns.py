@@ -240,7 +240,7 @@ async def test_a_truncation_on_open_that_nobody_writes_after_stores_the_times_to
         await scope.volume.write(scope.guide, 0, b"text")
         scope.look(scope.review)
         await scope.volume.changes.truncate_on_open(scope.guide)
-        await scope.volume.changes.catch_up(scope.guide)
+        await scope.volume.changes.behind.catch_up(scope.guide)
         scope.check_stored(scope.review, scope.guide)
         scope.store.commits.clear()
         await scope.volume.write(scope.guide, 0, b"text")

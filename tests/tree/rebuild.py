@@ -26,7 +26,7 @@ def check_sound(tree: Tree) -> None:
     """Assert all that holds for every tree, whatever has happened to it."""
     names: Counter[int] = Counter()
     held = 0
-    _check_indexes(tree)
+    check_indexes(tree)
     for ino, inode in tree.inodes.items():
         assert inode.ino == ino < tree.next_ino
         held += sum(map(len, inode.chunks.values()))
@@ -41,7 +41,7 @@ def check_sound(tree: Tree) -> None:
         assert names[ino] == expected or ino == ROOT
 
 
-def _check_indexes(tree: Tree) -> None:
+def check_indexes(tree: Tree) -> None:
     """Assert that each file knows the directories of its names, and the tree its skills."""
     parents: dict[int, list[int]] = {ino: [] for ino, inode in tree.inodes.items() if inode.directory is None}
     skills = set()

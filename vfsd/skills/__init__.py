@@ -1,1 +1,5 @@
-"""What agent frameworks expect of directories that hold skills, beyond POSIX. It knows neither FUSE nor Redis."""
+"""Skills, seeds, and what agent frameworks expect of both beyond POSIX. Nothing here knows FUSE or a store.
+
+A seed is a derived file that a mount shows among its own, never stored by itself: only by what somebody does to it
+through the mount, as ``translation`` says.
+"""

@@ -70,8 +70,10 @@ class DirectoryTimes:
         present = ((ino, self._tree.inodes.get(ino)) for ino in inos)
         return tuple(ino for ino, inode in present if inode is not None and inode.shown and not inode.is_orphan)
 
-    def moving(self, change: Change, inos: Iterable[int], now_ns: int) -> Change:
+    def moving(self, change: Change, inos: tuple[int, ...], now_ns: int) -> Change:
         """Return *change*, planned for *now_ns*, extended by new times of the directories *inos*."""
+        if not inos:
+            return change
         draft = Draft(self._tree, now_ns)
         for ino in inos:
             draft.modify(ino)
