@@ -68,6 +68,7 @@ class MountConfig:
     seeds: tuple[Given, ...] = ()
     keep_stored: bool = False
     directory_mtime: DirectoryMtime = DirectoryMtime.SKILLS
+    loose_references: bool = True
     log_file: str | None = None
     verbosity: int = 0
     debug: bool = False

@@ -67,6 +67,11 @@ _NO_ID = 2**32 - 1
     show_default=True,
     help="Directories whose mtime moves with content below them.",
 )
+@click.option(
+    "--loose-references/--no-loose-references",
+    default=True,
+    help="Find references/x.md at the root if one seeded skill has it.",
+)
 @click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log, stderr with -f.")
 @click.option("-v", "--verbose", "verbosity", count=True, help="Log more.")
 @click.option("--debug", is_flag=True, help="Log every request.")

@@ -15,9 +15,11 @@ from vfsd.config import MountConfig
 from vfsd.errors import FuseUnavailable, MountpointError
 from vfsd.fuse.anticipation import Anticipation
 from vfsd.fuse.guard import install
+from vfsd.fuse.loose import LooseOperations, LooseXattrOperations
 from vfsd.fuse.operations import Operations, XattrOperations
 from vfsd.fuse.trace import Tracer
 from vfsd.fuse.view import View
+from vfsd.skills.loose import appearing
 from vfsd.tree.change import Change, DropEntry, DropInode, Op, PutEntry, PutInode
 from vfsd.volume import Volume
 
@@ -53,8 +55,7 @@ class FuseSession:
     def mount(self) -> None:
         """Mount; requests queue in the kernel until :meth:`serve`. Raises FuseUnavailable, MountpointError."""
         _check_device()
-        kind = XattrOperations if self._config.xattr else Operations
-        operations = kind(self._volume, View(self._config.owner))
+        operations = _KINDS[self._config.loose_references, self._config.xattr](self._volume, View(self._config.owner))
         install(operations, Tracer() if self._config.debug else None)
         self._volume.changes.on_settled = self.tell
         self._volume.changes.on_moved = _forget_attributes
@@ -89,7 +90,7 @@ class FuseSession:
         kernel appends: it learns of growth by the last byte. If that is out of date by then, it is forgotten again.
         """
         ends = {op.ino: end for op in change.ops if isinstance(op, PutInode) and (end := self._end(op.ino))}
-        await self._aside(_forget_cached, change.ops)
+        await self._aside(_forget_cached, (*change.ops, *appearing(self._volume.changes.seeds, change)))
         await self._aside(_extend, tuple(ends.values()))
         outdated = {ino for ino, end in ends.items() if not self._is_true(end)}
         await self._aside(_forget_cached, [op for op in change.ops if isinstance(op, PutInode) and op.ino in outdated])
@@ -110,6 +111,15 @@ class FuseSession:
     def _is_true(self, byte: _Byte) -> bool:
         """Whether a file still has *byte*: neither cut off nor written over."""
         return byte.ino in self._volume.tree.inodes and self._volume.read(byte.ino, byte.offset, 1) == byte.value
+
+
+_KINDS: dict[tuple[bool, bool], type[Operations]] = {
+    (False, False): Operations,
+    (False, True): XattrOperations,
+    (True, False): LooseOperations,
+    (True, True): LooseXattrOperations,
+}
+"""By whether lookups forgive, and whether there are extended attributes."""
 
 
 def mount_options(config: MountConfig) -> frozenset[str]:
