@@ -22,11 +22,14 @@ _VOLUME = {
     "vfsd.memory",
     "vfsd.quota",
     "vfsd.turns",
+    "vfsd.behind",
+    "vfsd.beside",
+    "vfsd.skills",
     "vfsd.store",
     *_RULES,
     *_BASE,
 }
-_FILES = {"vfsd.files", "vfsd.reader", "vfsd.paths"}
+_FILES = {"vfsd.files", "vfsd.reader", "vfsd.paths", "vfsd.seeding"}
 _DAEMON = {"vfsd.daemon", "vfsd.fuse", "vfsd.control", *_FILES, *_VOLUME, *_BESIDE}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -40,12 +43,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vfsd.changes": _VOLUME - {"vfsd.volume"},
     "vfsd.hydrate": _VOLUME,
     "vfsd.memory": _RULES,
-    "vfsd.quota": {"vfsd.memory", *_RULES},
+    "vfsd.quota": {"vfsd.memory", "vfsd.skills", *_RULES},
     "vfsd.turns": _BASE,
+    "vfsd.beside": _BASE,
+    "vfsd.behind": {"vfsd.beside", *_RULES, *_BASE},
+    "vfsd.skills": {"vfsd.skills", "vfsd.config", *_RULES},
     "vfsd.fuse": {"vfsd.fuse", "vfsd.brief", *_VOLUME},
     "vfsd.paths": _RULES,
     "vfsd.reader": {"vfsd.paths", *_RULES},
     "vfsd.files": _FILES | _VOLUME,
+    "vfsd.seeding": _FILES | _VOLUME,
     "vfsd.control": {"vfsd.control", *_FILES, *_VOLUME},
     "vfsd.answers": set(),
     "vfsd.client": {
@@ -73,6 +80,7 @@ ONLY_IN = {
     "hiredis": ("vfsd.store.redis",),
     "sqlite3": ("vfsd.store.sqlite",),
     "click": ("vfsd.cli",),
+    "yaml": ("vfsd.skills.frontmatter",),
 }
 """By library: where alone it may be imported."""
 
@@ -83,6 +91,7 @@ PURE = (
     "vfsd.config",
     "vfsd.paths",
     "vfsd.reader",
+    "vfsd.skills",
     "vfsd.answers",
     "vfsd.client",
     "vfsd.control.client",

@@ -79,16 +79,18 @@ class Vfs:
         references: Mapping[str, Data] | None = None,
         *,
         files: Mapping[str, Data] | None = None,
+        modes: Mapping[str, int] | None = None,
     ) -> bool:
         """Show a whole skill at *dir* (``skills/review``), in place of what was seeded there; return if that is new.
 
         *skill_md* is its SKILL.md, *references* what is in its directory ``references``, by name, and *files* anything
-        else, by path relative to *dir*.
+        else, by path relative to *dir*. *modes* are permissions by that path (0o755 for a script), 0o644 by default.
         """
         named = {f"references/{name}": content for name, content in (references or {}).items()}
         given = {**(files or {}), **named, _SKILL: skill_md}
         encoded = {_path(name): _data(content) for name, content in given.items()}
-        return bool(self._ask("seed_skill", dir=_path(dir), files=encoded)["changed"])
+        permissions = {_path(name): mode for name, mode in (modes or {}).items()}
+        return bool(self._ask("seed_skill", dir=_path(dir), files=encoded, modes=permissions)["changed"])
 
     def seed_list(self) -> Seeds:
         """Return what is seeded."""

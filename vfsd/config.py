@@ -3,7 +3,9 @@
 import os
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from vfsd.errors import UsageError
 from vfsd.store.base import Fsync
@@ -23,12 +25,28 @@ _COUNT = re.compile(r"[1-9][0-9]{0,3}")
 _SCOPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,199}")
 
 
+class DirectoryMtime(StrEnum):
+    """Which directories' modification times move with content anywhere below: skills and above, none, or all."""
+
+    SKILLS = "skills"
+    POSIX = "posix"
+    ALL = "all"
+
+
+class Given(NamedTuple):
+    """What is to be seeded: a path on this disk, absolute, and where in the scope; None is the usual place."""
+
+    source: str
+    dest: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class MountConfig:
     """One mount.
 
     *options* are mount options as given to ``-o``; *owner* (uid, gid) is shown for every file; *limits* are those of
-    the scope to be changed, *max_memory* the daemon's own, in bytes.
+    the scope to be changed, *max_memory* the daemon's own, in bytes. *skills* and *seeds* are what is seeded from the
+    start; *keep_stored* lets a stored file win over a seed.
     """
 
     mountpoint: str
@@ -46,6 +64,11 @@ class MountConfig:
     fsync: Fsync = Fsync()
     limits: Limits = Limits()
     max_memory: int = 0
+    skills: tuple[Given, ...] = ()
+    seeds: tuple[Given, ...] = ()
+    keep_stored: bool = False
+    directory_mtime: DirectoryMtime = DirectoryMtime.SKILLS
+    loose_references: bool = True
     log_file: str | None = None
     verbosity: int = 0
     debug: bool = False

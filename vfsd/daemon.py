@@ -1,4 +1,4 @@
-"""The life of one mount: check → claim → hydrate → mount → ready → serve → drain → unmount → release.
+"""The life of one mount: check → claim → hydrate → seed → mount → ready → serve → drain → unmount → release.
 
 Each step undoes itself on the way out, whatever ends it; a signal is such an end at every step. The daemon never
 touches its own mountpoint once it is mounted: it would wait for itself.
@@ -21,6 +21,7 @@ from vfsd.config import MountConfig
 from vfsd.control import server as control
 from vfsd.control.operations import file_operations
 from vfsd.control.scope import scope_operations
+from vfsd.control.seeds import seed_operations
 from vfsd.errors import FsError, ScopeMissing, StoreError, UncleanEnd, VfsdError
 from vfsd.files import Files
 from vfsd.fuse.session import FuseSession, check_device
@@ -29,6 +30,9 @@ from vfsd.hydrate import hydrate
 from vfsd.memory import MemoryCap
 from vfsd.paths import Paths
 from vfsd.reader import Reader
+from vfsd.seeding import Seeding
+from vfsd.skills.sources import Source, read_sources
+from vfsd.skills.times import DirectoryTimes
 from vfsd.store import open_store
 from vfsd.store.base import Claim, Store, StoreOptions, Terms
 from vfsd.store.owner import this_process
@@ -71,16 +75,17 @@ class Daemon:
             raise UncleanEnd("; ".join(self._unfinished))
 
     async def _live(self) -> None:
+        sources = await trio.to_thread.run_sync(read_sources, self._config.skills, self._config.seeds)
         options = StoreOptions(self._config.store_timeout, self._config.allow_eviction, self._config.fsync)
         check_device()
         async with AsyncExitStack() as stack:
             store = open_store(self._config.store, options)
             stack.push_async_callback(store.aclose)
             with self._everything:
-                await self._live_with(store, stack)
+                await self._live_with(store, stack, sources)
 
-    async def _live_with(self, store: Store, stack: AsyncExitStack) -> None:
-        """Live on *store*; what outlasts a forced end is left to *stack*."""
+    async def _live_with(self, store: Store, stack: AsyncExitStack, sources: list[Source]) -> None:
+        """Live on *store*, with *sources* seeded from the start; what outlasts a forced end is left to *stack*."""
         async with trio.open_nursery() as nursery:
             for warning in await store.check():
                 self._herald.warn(warning)
@@ -88,6 +93,8 @@ class Daemon:
             if claim is not None:
                 nursery.start_soon(self._keep, store, claim)
             volume = await self._hydrated(store, claim, nursery)
+            await self._seeding(volume).start_with(sources)
+            sources.clear()  # the tree has it all; this would hold what is replaced
             await self._serve(volume, claim)
             await self._drain(volume)
             nursery.cancel_scope.cancel()
@@ -122,7 +129,7 @@ class Daemon:
     async def _drain(self, volume: Volume) -> None:
         """Store what may still be to store: truncations of files that were opened with O_TRUNC."""
         try:
-            await volume.changes.drain()
+            await volume.changes.behind.drain()
         except VfsdError as error:
             self._unfinished.append(f"a truncation could not be stored, the old content stays: {error}")
 
@@ -130,6 +137,7 @@ class Daemon:
         scope = self._config.scope
         tree = await hydrate(store, scope, self._herald.progress, salvage=self._config.salvage)
         volume = Volume(tree, store, claim, nursery, self._memory)
+        volume.changes.times = DirectoryTimes(tree, self._config.directory_mtime)
         if not tree.inodes:
             if claim is None:
                 raise ScopeMissing(f"scope {scope} in {store.label} is empty: mount it once for writing")
@@ -150,7 +158,7 @@ class Daemon:
                 async with _control_socket(
                     self._registration(volume.store), self._handlers(volume, claim, session), beside
                 ):
-                    beside.start_soon(self._announce, volume.tree)
+                    beside.start_soon(self._announce, volume)
                     await self._serve_until_stopped(session)
                 beside.cancel_scope.cancel()
         finally:
@@ -164,9 +172,10 @@ class Daemon:
             self._stop = _go_on_ending
         self._herald.stopping()
 
-    async def _announce(self, tree: Tree) -> None:
-        config = self._config
-        self._herald.ready(f"scope {config.scope} mounted at {config.mountpoint}, {len(tree.inodes)} files")
+    async def _announce(self, volume: Volume) -> None:
+        config, seeded = self._config, volume.changes.seeds.files
+        text = f"scope {config.scope} mounted at {config.mountpoint}, {volume.files} files"
+        self._herald.ready(f"{text}, {seeded} seeded" if seeded else text)
 
     async def _heed_signals(self, signals: AsyncIterator[int]) -> None:
         """Stop at the first SIGTERM or SIGINT, force the end at the second; dump tasks and threads at SIGUSR1."""
@@ -194,6 +203,10 @@ class Daemon:
             config.scope, config.mountpoint, store.label, os.getpid(), self._since_ns, __version__
         )
 
+    def _seeding(self, volume: Volume) -> Seeding:
+        paths = Paths(volume.tree, os.fsencode(self._config.mountpoint))
+        return Seeding(volume, paths, keep=self._config.keep_stored)
+
     def _handlers(self, volume: Volume, claim: Claim | None, session: FuseSession) -> dict[str, control.Handler]:
         """Return what the control socket answers."""
         config = self._config
@@ -202,6 +215,7 @@ class Daemon:
         return {
             **scope_operations(config, volume, partial(self._drop, volume, claim), session.stop),
             **file_operations(reader, files),
+            **seed_operations(self._seeding(volume)),
         }
 
     async def _drop(self, volume: Volume, claim: Claim | None) -> None:

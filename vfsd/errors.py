@@ -14,11 +14,12 @@ class VfsdError(Exception):
 
 
 class FsError(VfsdError):
-    """A rule of the file system refuses an operation; *errno* is the caller's answer."""
+    """A rule of the file system refuses an operation; *errno* is the caller's answer, *why* says more, for people."""
 
     def __init__(self, number: int, why: str = "") -> None:
         super().__init__(f"{os.strerror(number)}: {why}" if why else os.strerror(number))
         self.errno = number
+        self.why = why or os.strerror(number)
 
 
 class StaleFile(FsError):

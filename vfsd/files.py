@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 import trio
 
-from vfsd.changes import Plan, Touched
+from vfsd.changes import Plan
 from vfsd.errors import FsError, StaleFile
 from vfsd.paths import Paths, Spot, contents_first
 from vfsd.reader import WHOLE_MAX, regular, shown, too_large
@@ -22,6 +22,7 @@ from vfsd.tree.data import plan_write
 from vfsd.tree.inode import Inode
 from vfsd.tree.names import RENAME_NOREPLACE, NewInode, Place
 from vfsd.tree.whole import Sprout, Whole, plan_branch, plan_remove, plan_replace
+from vfsd.turns import Touched
 from vfsd.volume import Volume
 
 _REMOVED_AT_ONCE = 1000
@@ -245,7 +246,7 @@ class Files:
 
     async def flush(self) -> None:
         """Make all that was acknowledged as safe as the store's fsync makes it. Raises StoreError."""
-        await self._volume.changes.drain()
+        await self._volume.changes.behind.drain()
         await self._volume.changes.sync(ROOT)
 
     async def _make(self, touched: Touched, plan: Plan) -> Change:

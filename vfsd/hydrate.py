@@ -119,10 +119,15 @@ class _Assembly:
         return True
 
     def finish(self) -> Tree:
-        """Link the entries, then see that every inode is reached, and as often as it says."""
+        """Link the entries, then see that every inode is reached, and as often as it says.
+
+        Any modification time may have been seen before, and be remembered.
+        """
         entries = sorted(self._entries.values(), key=_COOKIE)
         self.tree.replay(entry for entry in entries if self._fits(entry))
         self._check_links()
+        for inode in self.tree.inodes.values():
+            inode.shown = True
         return self.tree
 
     def _fits(self, entry: PutEntry) -> bool:

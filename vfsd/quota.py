@@ -7,8 +7,10 @@ by side cannot each take the last byte.
 from typing import NamedTuple
 
 from vfsd.memory import MemoryCap
-from vfsd.tree.change import Change, Limits, PutInode
-from vfsd.tree.limits import check_limits, growth
+from vfsd.skills.ledger import Ledger
+from vfsd.skills.translation import Step
+from vfsd.tree.change import Change, Limits
+from vfsd.tree.limits import check_limits, growth, new_files
 from vfsd.tree.tree import Tree
 
 
@@ -23,31 +25,39 @@ _NOTHING = Demand()
 
 
 class Quota:
-    """Decides whether a change of *tree* still fits within *limits* and *memory*."""
+    """Decides whether a change of *tree* still fits within *limits* and *memory*.
 
-    def __init__(self, tree: Tree, limits: Limits, memory: MemoryCap) -> None:
+    What is in *ledger* is not the scope's: it takes memory only.
+    """
+
+    def __init__(self, tree: Tree, limits: Limits, memory: MemoryCap, ledger: Ledger) -> None:
         self._tree = tree
+        self._ledger = ledger
         self._limits = limits
         self._memory = memory
         self._is_bounded = any(limits) or memory.is_set
         self._content = 0
         self._files = 0
 
-    def reserve(self, change: Change) -> Demand:
-        """Reserve room for *change*. Errors: ENOSPC, EFBIG."""
+    def reserve(self, step: Step) -> Demand:
+        """Reserve room for what *step* stores. Errors: ENOSPC, EFBIG."""
+        change, fresh = step.store, step.fresh
         if not (self._is_bounded and change.grows):
             return _NOTHING
-        demand = Demand(max(0, growth(self._tree, change)), self._new_files(change))
-        check_limits(self._tree, change, self._limits, (self._content, self._files))
+        demand = Demand(max(0, growth(self._tree, change, fresh)), new_files(self._tree, change, fresh))
+        beside = (self._content - self._ledger.content_bytes, self._files - len(self._ledger.homes))
+        check_limits(self._tree, change, self._limits, beside, fresh)
         self._memory.check(self._tree, self._content + demand.content)
         self._content += demand.content
         self._files += demand.files
         return demand
 
+    def check_memory(self, change: Change) -> None:
+        """Refuse a *change* of memory alone if the daemon may not grow so far. Errors: ENOSPC."""
+        if change.grows:
+            self._memory.check(self._tree, self._content + growth(self._tree, change))
+
     def give_back(self, demand: Demand) -> None:
         """End a reservation: the tree holds it now, or never will."""
         self._content -= demand.content
         self._files -= demand.files
-
-    def _new_files(self, change: Change) -> int:
-        return sum(isinstance(op, PutInode) and op.ino not in self._tree.inodes for op in change.ops)

@@ -4,11 +4,15 @@ Changes of different inodes run side by side. The kernel already serialises most
 inode, so a turn is rarely waited for; taking a free one is synchronous. Readers never take a turn.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 import trio
 
-from vfsd.errors import InDoubt
+from vfsd.errors import FsError, InDoubt
+
+Touched: TypeAlias = Callable[[], tuple[int, ...]]
+"""Names the inodes that a change would touch, as things stand."""
 
 
 class Turns:
@@ -36,6 +40,22 @@ class Turns:
             self.give_back(taken)
             raise
         return waited
+
+    async def take_all(self, touched: Touched) -> tuple[int, ...]:
+        """Take the turn on what is *touched*; look again after a wait, for a name may mean another inode by then.
+
+        Return the numbers. Raises as :meth:`take`, and what *touched* does.
+        """
+        while True:
+            inos = touched()
+            waited = await self.take(inos)
+            try:
+                if not waited or set(touched()) == set(inos):
+                    return inos
+            except FsError:
+                self.give_back(inos)
+                raise
+            self.give_back(inos)
 
     async def _wait(self, ino: int) -> None:
         if ino in self._in_doubt:

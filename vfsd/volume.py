@@ -65,7 +65,7 @@ class Volume:
 
     def room(self) -> Capacity:
         """Return the room in bytes: the scope's limit, or the store's as last measured, less growth since."""
-        used = self.tree.content_bytes
+        used = self.used
         total = self._capacity.total
         free = min(total, max(0, self._capacity.free - (used - self._bytes_then)))
         most = self.changes.limits.max_bytes
@@ -74,7 +74,17 @@ class Volume:
     async def measure_room(self) -> None:
         """Ask the store how much room it has, for :meth:`room`. Raises StoreError."""
         self._capacity = await self.store.capacity()
-        self._bytes_then = self.tree.content_bytes
+        self._bytes_then = self.used
+
+    @property
+    def files(self) -> int:
+        """How many files of all kinds the scope holds, without seeds."""
+        return len(self.tree.inodes) - len(self.changes.seeds.ledger.homes)
+
+    @property
+    def used(self) -> int:
+        """How many bytes of content the scope holds, without seeds."""
+        return self.tree.content_bytes - self.changes.seeds.ledger.content_bytes
 
     # --- changing names
 

@@ -20,7 +20,18 @@ def _table(mounted: Mounted) -> list[str]:
     """Return the cells of the row that ``vfsd status`` has for *mounted*."""
     header, *rows = success(mounted.vfsd("status")).splitlines()
     titles = re.split(r"  +", header)
-    assert titles == ["SCOPE", "MOUNTPOINT", "STORE", "PID", "SINCE", "FILES", "BYTES", "PENDING", "LAST ERROR"]
+    assert titles == [
+        "SCOPE",
+        "MOUNTPOINT",
+        "STORE",
+        "PID",
+        "SINCE",
+        "FILES",
+        "BYTES",
+        "SEEDED",
+        "PENDING",
+        "LAST ERROR",
+    ]
     (row,) = [row for row in rows if str(mounted.path) in row]
     return re.split(r"  +", row)
 
@@ -46,11 +57,13 @@ def test_status_tells_all_about_a_mount(mount: MountFactory, redis_server: Redis
         "pending": 0,
         "read_only": False,
         "last_error": None,
+        "seeded": 0,
+        "shadowed": 0,
     }
     scope, path, store, pid, since, *rest = _table(mounted)
     assert (scope, path, store, pid) == (mounted.scope, str(mounted.path), redis_server.url, str(mounted.pid))
     assert re.fullmatch(r"\d+ (s|min)", since)
-    assert rest == ["4", "2.9 KiB", "0", "-"]
+    assert rest == ["4", "2.9 KiB", "0", "0", "-"]
 
 
 def test_status_lists_several_and_forgets_what_has_gone(mount: MountFactory, redis_server: RedisServer) -> None:

@@ -118,9 +118,9 @@ class Mounted:
         assert self.stop() == 0, self.log.read_text()
         self.start()
 
-    def vfsd(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a vfsd command beside this mount."""
-        return run_vfsd(*arguments, env=self.environment)
+    def vfsd(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a vfsd command beside this mount, with *text* on its standard input."""
+        return run_vfsd(*arguments, env=self.environment, text=text)
 
     def unexpected(self) -> list[str]:
         """Return the lines of the log that tell of trouble nobody announced."""
@@ -149,10 +149,10 @@ class Mounted:
         wait_until(self._is_detached, f"the mount at {self.path} to go")
 
 
-def run_vfsd(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a vfsd command to its end and return what it printed."""
+def run_vfsd(*arguments: str, env: dict[str, str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a vfsd command to its end, with *text* on its standard input, and return what it printed."""
     command = [sys.executable, "-m", "vfsd", *arguments]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, input=text, timeout=PATIENCE, check=False)
 
 
 class MountFactory:

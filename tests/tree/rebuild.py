@@ -19,13 +19,14 @@ from vfsd.tree.change import (
     PutInode,
 )
 from vfsd.tree.inode import FIRST_COOKIE, Directory, Inode
-from vfsd.tree.tree import Tree
+from vfsd.tree.tree import SKILL, Tree
 
 
 def check_sound(tree: Tree) -> None:
     """Assert all that holds for every tree, whatever has happened to it."""
     names: Counter[int] = Counter()
     held = 0
+    check_indexes(tree)
     for ino, inode in tree.inodes.items():
         assert inode.ino == ino < tree.next_ino
         held += sum(map(len, inode.chunks.values()))
@@ -38,6 +39,22 @@ def check_sound(tree: Tree) -> None:
     for ino, inode in tree.inodes.items():
         expected = min(inode.attributes.nlink, 1) if inode.directory is not None else inode.attributes.nlink
         assert names[ino] == expected or ino == ROOT
+
+
+def check_indexes(tree: Tree) -> None:
+    """Assert that each file knows the directories of its names, and the tree its skills."""
+    parents: dict[int, list[int]] = {ino: [] for ino, inode in tree.inodes.items() if inode.directory is None}
+    skills = set()
+    for ino, inode in tree.inodes.items():
+        for name, entry in () if inode.directory is None else inode.directory.entries.items():
+            if entry.ino in parents:
+                parents[entry.ino].append(ino)
+            if name == SKILL:
+                skills.add(ino)
+    assert {ino: sorted(tree.inodes[ino].parents) for ino in parents} == {
+        ino: sorted(found) for ino, found in parents.items()
+    }
+    assert tree.skills == skills
 
 
 def _check_chunks(inode: Inode) -> None:

@@ -13,6 +13,8 @@ _COMMANDS = {
     "umount": "vfsd.cli.umount",
     "status": "vfsd.cli.status",
     "scopes": "vfsd.cli.scopes",
+    "skill": "vfsd.cli.skill",
+    "seed": "vfsd.cli.skill",
     "destroy": "vfsd.cli.scopes",
 }
 

@@ -10,10 +10,11 @@ import click
 
 from vfsd import mountpoint as places
 from vfsd import registry
-from vfsd.cli.given import check_outside, chosen_store
-from vfsd.config import MOST, STORE_TIMEOUT, MountConfig, checked_scope, fsync, seconds, size
+from vfsd.cli.given import check_outside, chosen_store, seed_given, skill_given
+from vfsd.config import MOST, STORE_TIMEOUT, DirectoryMtime, MountConfig, checked_scope, fsync, seconds, size
 from vfsd.errors import MountpointError, UsageError
 from vfsd.launch import run_detached, run_foreground
+from vfsd.skills.sources import check_sources
 from vfsd.store.base import Fsync
 from vfsd.store.label import hidden
 from vfsd.tree.change import Limits
@@ -50,6 +51,27 @@ _NO_ID = 2**32 - 1
 @click.option(
     "--fsync", "fsync_mode", metavar="MODE", default="none", help="fsync waits for (Redis): none, wait:N, waitaof."
 )
+@click.option("--skill", "skills", multiple=True, metavar="DIR[:DEST]", help="Show a skill at /skills/NAME or DEST.")
+@click.option("--seed", "seeds", multiple=True, metavar="SRC:DEST", help="Show a file or a tree at DEST; not stored.")
+@click.option(
+    "--seed-policy",
+    type=click.Choice(["seed", "keep"]),
+    default="seed",
+    show_default=True,
+    help="What is shown where a stored file and a seed meet: the seed, or what was stored.",
+)
+@click.option(
+    "--directory-mtime",
+    type=click.Choice([kind.value for kind in DirectoryMtime]),
+    default=DirectoryMtime.SKILLS.value,
+    show_default=True,
+    help="Directories whose mtime moves with content below them.",
+)
+@click.option(
+    "--loose-references/--no-loose-references",
+    default=True,
+    help="Find references/x.md at the root if one seeded skill has it.",
+)
 @click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log, stderr with -f.")
 @click.option("-v", "--verbose", "verbosity", count=True, help="Log more.")
 @click.option("--debug", is_flag=True, help="Log every request.")
@@ -57,6 +79,7 @@ def mount(mountpoint: str, store: str | None, foreground: bool, **given: Any) ->
     """Mount a scope at MOUNTPOINT and return when it answers."""
     config = _config(places.absolute(mountpoint), chosen_store(store), **given)
     check_outside(config, detached=not foreground)
+    check_sources(config.skills, config.seeds)
     with _reserved(config.mountpoint) as reservation:
         if _is_mounted(config):
             click.echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
@@ -104,6 +127,10 @@ def _config(mountpoint: str, store: str, **given: Any) -> MountConfig:
         store_timeout=seconds("--store-timeout", given.pop("store_timeout")),
         log_file=_absolute_log(given.pop("log_file")),
         max_memory=size(given.pop("max_memory")),
+        directory_mtime=DirectoryMtime(given.pop("directory_mtime")),
+        skills=tuple(map(skill_given, given.pop("skills"))),
+        seeds=tuple(map(seed_given, given.pop("seeds"))),
+        keep_stored=given.pop("seed_policy") == "keep",
         **given,
     )
 

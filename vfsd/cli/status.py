@@ -11,7 +11,7 @@ from vfsd.control.client import NoAnswer, ask
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
-_COLUMNS = ("SCOPE", "MOUNTPOINT", "STORE", "PID", "SINCE", "FILES", "BYTES", "PENDING", "LAST ERROR")
+_COLUMNS = ("SCOPE", "MOUNTPOINT", "STORE", "PID", "SINCE", "FILES", "BYTES", "SEEDED", "PENDING", "LAST ERROR")
 
 
 @click.command()
@@ -47,9 +47,14 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
         _age(entry["since_ns"]) if "since_ns" in entry else "-",
         str(entry.get("files", "-")),
         _size(entry["bytes"]) if "bytes" in entry else "-",
+        _seeded(entry) if "seeded" in entry else "-",
         str(entry.get("pending", "-")),
         _trouble(entry),
     )
+
+
+def _seeded(entry: dict[str, Any]) -> str:
+    return f"{entry['seeded']} ({entry['shadowed']} over stored)" if entry["shadowed"] else str(entry["seeded"])
 
 
 def _trouble(entry: dict[str, Any]) -> str:

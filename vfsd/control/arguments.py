@@ -54,6 +54,11 @@ class Arguments:
         given = self._typed(name, dict, "an object from path to base64", _REQUIRED)
         return {_path(name, path): _content(f"{name}[{path!r}]", content) for path, content in given.items()}
 
+    def numbers(self, name: str, *, most: int) -> dict[bytes, int]:
+        """Return integers from 0 to *most* by relative path, which come as an object; none if it is not given."""
+        given = Arguments(self._typed(name, dict, "an object from path to integer", {}))
+        return {_path(name, path): given.number(path, most=most) for path in given.given}
+
     def _typed(self, name: str, kind: type[T], called: str, default: Any) -> T:
         value = self.given.get(name)
         if value is None:

@@ -25,11 +25,13 @@ def scope_operations(
             "mountpoint": config.mountpoint,
             "store": volume.store.label,
             "version": __version__,
-            "files": len(volume.tree.inodes),
-            "bytes": volume.tree.content_bytes,
+            "files": volume.files,
+            "bytes": volume.used,
             "pending": volume.store.pending,
             "read_only": config.read_only,
             "last_error": error and {"when_ns": error[0], "what": error[1]},
+            "seeded": volume.changes.seeds.files,
+            "shadowed": volume.changes.seeds.shadowing,
         }
 
     async def destroy(given: Arguments) -> Last:

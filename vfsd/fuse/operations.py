@@ -208,8 +208,8 @@ class Operations(pyfuse3.Operations):
         file = self._files.get(fh)
         self._files.close(fh)
         self._view.closed(file)
-        if file.truncated and self._volume.changes.is_behind(file.ino):
-            self._volume.changes.catch_up_soon(file.ino)
+        if file.truncated and file.ino in self._volume.changes.behind:
+            self._volume.changes.behind.catch_up_soon(file.ino)
 
     # --- directories
 
@@ -243,7 +243,7 @@ class Operations(pyfuse3.Operations):
     async def statfs(self, ctx: pyfuse3.RequestContext) -> pyfuse3.StatvfsData:
         """Answer how much room there is: the store's, as last asked for."""
         room = self._volume.room()
-        files = len(self._volume.tree.inodes)
+        files = self._volume.files
         answer = pyfuse3.StatvfsData()
         answer.f_bsize = answer.f_frsize = _BLOCK
         answer.f_blocks = room.total // _BLOCK

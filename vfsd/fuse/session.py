@@ -4,7 +4,7 @@ import errno
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -16,9 +16,11 @@ from vfsd.config import MountConfig
 from vfsd.errors import FuseUnavailable, MountpointError, VfsdError
 from vfsd.fuse.anticipation import Anticipation
 from vfsd.fuse.guard import install
+from vfsd.fuse.loose import LooseOperations, LooseXattrOperations
 from vfsd.fuse.operations import Operations, XattrOperations
 from vfsd.fuse.trace import Tracer
 from vfsd.fuse.view import View
+from vfsd.skills.loose import appearing
 from vfsd.tree.change import Change, DropEntry, DropInode, Op, PutEntry, PutInode
 from vfsd.volume import Volume
 
@@ -53,10 +55,10 @@ class FuseSession:
 
     def mount(self) -> None:
         """Mount; requests queue in the kernel until :meth:`serve`. Raises FuseUnavailable, MountpointError."""
-        kind = XattrOperations if self._config.xattr else Operations
-        operations = kind(self._volume, View(self._config.owner))
+        operations = _KINDS[self._config.loose_references, self._config.xattr](self._volume, View(self._config.owner))
         install(operations, Tracer() if self._config.debug else None)
         self._volume.changes.on_settled = self.tell
+        self._volume.changes.on_moved = _forget_attributes
         with _stderr_of_libfuse() as said:
             try:
                 pyfuse3.init(operations, self._config.mountpoint, set(mount_options(self._config)))
@@ -88,7 +90,7 @@ class FuseSession:
         kernel appends: it learns of growth by the last byte. If that is out of date by then, it is forgotten again.
         """
         ends = {op.ino: end for op in change.ops if isinstance(op, PutInode) and (end := self._end(op.ino))}
-        await self._aside(_forget_cached, change.ops)
+        await self._aside(_forget_cached, (*change.ops, *appearing(self._volume.changes.seeds, change)))
         await self._aside(_extend, tuple(ends.values()))
         outdated = {ino for ino, end in ends.items() if not self._is_true(end)}
         await self._aside(_forget_cached, [op for op in change.ops if isinstance(op, PutInode) and op.ino in outdated])
@@ -111,6 +113,15 @@ class FuseSession:
         return byte.ino in self._volume.tree.inodes and self._volume.read(byte.ino, byte.offset, 1) == byte.value
 
 
+_KINDS: dict[tuple[bool, bool], type[Operations]] = {
+    (False, False): Operations,
+    (False, True): XattrOperations,
+    (True, False): LooseOperations,
+    (True, True): LooseXattrOperations,
+}
+"""By whether lookups forgive, and whether there are extended attributes."""
+
+
 def mount_options(config: MountConfig) -> frozenset[str]:
     """Return the options for libfuse (:manpage:`mount.fuse3(8)`)."""
     names = {"default_permissions", f"fsname=vfsd:{config.scope}", "subtype=vfsd"}
@@ -131,6 +142,20 @@ def _forget_cached(ops: Sequence[Op]) -> None:
                     pass
         except OSError as error:  # the kernel knows no such name or inode: nothing to forget
             _log.debug("nothing to invalidate for %s: %s", type(op).__name__, error)
+
+
+def _forget_attributes(inos: Iterable[int]) -> None:
+    """Let the kernel ask again for the attributes of directories, at once and whoever calls.
+
+    That takes no lock on an inode or a page, and waits for no request (linux/fs/fuse/inode.c,
+    ``fuse_reverse_inval_inode`` with a negative offset): unlike everything else that is told, a handler may say it
+    before it answers. What the kernel has asked before and hears after is not kept.
+    """
+    for ino in inos:
+        try:
+            pyfuse3.invalidate_inode(pyfuse3.InodeT(ino), attr_only=True)
+        except OSError as error:  # as above
+            _log.debug("no attributes to invalidate of inode %d: %s", ino, error)
 
 
 def _extend(ends: Sequence[_Byte]) -> None:

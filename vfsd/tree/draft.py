@@ -36,6 +36,7 @@ class Draft:
         self.tree = tree
         self.now_ns = now_ns
         self._attributes: dict[int, Attributes] = {}
+        self._cookies: dict[int, int] = {}
         self._modified_ns: dict[int, int] = {}
         self._names: list[Op] = []
         self._content: list[Op] = []
@@ -72,19 +73,20 @@ class Draft:
         self.update(ino, nlink=0 if attributes.is_directory else attributes.nlink - 1)
 
     def put_entry(self, parent: int, name: bytes, ino: int) -> None:
-        """Let *name* in *parent* mean *ino*; a name that is there already keeps its place in listings.
-
-        A directory that is new in this draft takes one name.
-        """
+        """Let *name* in *parent* mean *ino*; a name that is there already keeps its place in listings."""
         self._names.append(PutEntry(parent, name, ino, self._cookie(parent, name)))
 
     def _cookie(self, parent: int, name: bytes) -> int:
         """Return the place of *name* in listings of *parent*, which may be a directory that this draft brings in."""
-        if parent not in self.tree.inodes and parent in self._attributes:
-            return FIRST_COOKIE
-        directory = self.tree.directory(parent)
-        present = directory.entries.get(name)
-        return directory.next_cookie if present is None else present.cookie
+        following = self._cookies.get(parent, FIRST_COOKIE)
+        if parent in self.tree.inodes or parent not in self._attributes:
+            directory = self.tree.directory(parent)
+            present = directory.entries.get(name)
+            if present is not None:
+                return present.cookie
+            following = max(following, directory.next_cookie)
+        self._cookies[parent] = following + 1
+        return following
 
     def drop_entry(self, parent: int, name: bytes) -> None:
         """Remove *name* from *parent*."""

@@ -23,12 +23,14 @@ class Directory:
     """The entries of a directory, in the order of their cookies, which only grow.
 
     A listing is "entries with a cookie greater than": names that come or go meanwhile disturb nobody's place.
+    ``only`` is the ``parents`` of every inode that has its one name here: shared, for files are many.
     """
 
-    __slots__ = ("entries", "next_cookie", "parent")
+    __slots__ = ("entries", "next_cookie", "only", "parent")
 
-    def __init__(self, parent: int) -> None:
-        self.parent = parent
+    def __init__(self, ino: int) -> None:
+        self.parent = ino
+        self.only = (ino,)
         self.entries: dict[bytes, Entry] = {}
         self.next_cookie = FIRST_COOKIE
 
@@ -55,16 +57,18 @@ class Inode:
 
     ``chunks`` is content by chunk number (regular files), ``directory`` the entries (directories). ``lookups``
     is the kernel's lookup count; an inode without links lives until it is zero. ``shown`` says that someone
-    has seen the present modification time, or one that looks like it.
+    has seen the present modification time, or one that looks like it. ``parents`` are the directories that have
+    names for it, one for each name, unless it is a directory itself: that has ``directory.parent``.
     """
 
-    __slots__ = ("attributes", "chunks", "directory", "ino", "lookups", "shown")
+    __slots__ = ("attributes", "chunks", "directory", "ino", "lookups", "parents", "shown")
 
     def __init__(self, ino: int, attributes: Attributes) -> None:
         self.ino = ino
         self.attributes = attributes
         self.lookups = 0
         self.shown = False
+        self.parents: tuple[int, ...] = ()
         self.directory = Directory(ino) if attributes.is_directory else None
         self.chunks: dict[int, bytes] = {}
 

@@ -23,12 +23,21 @@ from vfsd.tree.change import (
 )
 from vfsd.tree.inode import Directory, Entry, Inode
 
+SKILL = b"SKILL.md"
+"""The name that makes a directory a skill."""
+
 
 class Tree:
-    """All inodes of a scope by number. ``next_ino`` is the next one never used; ``content_bytes`` what files hold."""
+    """All inodes of a scope by number. ``next_ino`` is the next one never used; ``content_bytes`` what files hold.
+
+    ``skills`` are the directories that hold a :data:`SKILL`, whoever put it there. ``shape`` is a number that changes
+    when they do, or when a directory moves into another.
+    """
 
     def __init__(self) -> None:
         self.inodes: dict[int, Inode] = {}
+        self.skills: set[int] = set()
+        self.shape = 0
         self.next_ino = ROOT + 1
         self.content_bytes = 0
 
@@ -83,7 +92,7 @@ class Tree:
                 case PutChunks():
                     self._put_chunks(self.inodes[op.ino], op)
                 case DropEntry():
-                    self._directory(op.parent).drop(op.name)
+                    self._drop_entry(op)
                 case DropChunks():
                     self._drop_chunks(self.inodes[op.ino], op.numbers)
                 case DropInode():
@@ -108,10 +117,35 @@ class Tree:
         inode.attributes = attributes
 
     def _put_entry(self, op: PutEntry) -> None:
-        self._directory(op.parent).put(op.name, Entry(op.ino, op.cookie))
-        child = self.inodes[op.ino].directory
-        if child is not None:
-            child.parent = op.parent
+        directory, child = self._directory(op.parent), self.inodes[op.ino]
+        self._leave(directory, op.name)
+        directory.put(op.name, Entry(op.ino, op.cookie))
+        if child.directory is not None:
+            self.shape += child.directory.parent not in {op.parent, op.ino}  # its own, while it has no name yet
+            child.directory.parent = op.parent
+        else:
+            child.parents = (*child.parents, op.parent) if child.parents else directory.only
+        if op.name == SKILL:
+            self.skills.add(op.parent)
+            self.shape += 1
+
+    def _drop_entry(self, op: DropEntry) -> None:
+        directory = self._directory(op.parent)
+        self._leave(directory, op.name)
+        directory.drop(op.name)
+        if op.name == SKILL:
+            self.skills.discard(op.parent)
+            self.shape += 1
+
+    def _leave(self, directory: Directory, name: bytes) -> None:
+        """Let what *name* means, if anything, no longer have a name in *directory* by it."""
+        entry = directory.entries.get(name)
+        child = None if entry is None else self.inodes[entry.ino]
+        if child is None or child.directory is not None:
+            return
+        left = list(child.parents)
+        left.remove(directory.only[0])
+        child.parents = self._directory(left[0]).only if len(left) == 1 else tuple(left)
 
     def _directory(self, ino: int) -> Directory:
         directory = self.inodes[ino].directory

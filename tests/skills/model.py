@@ -1,0 +1,126 @@
+"""A mounted scope with seeds, and what its store must hold at any moment: what memory holds, but for the seeds."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import trio
+import trio.testing
+
+from tests.support.stores import stranger
+from tests.tree.rebuild import check_indexes, check_sound
+from vfsd.files import Files
+from vfsd.hydrate import hydrate
+from vfsd.memory import MemoryCap
+from vfsd.paths import Paths
+from vfsd.seeding import Seeding
+from vfsd.skills.ledger import Ledger
+from vfsd.store.base import Terms
+from vfsd.store.memory import MemoryStore
+from vfsd.tree.change import ROOT, Attributes, PutChunks, PutEntry, PutInode
+from vfsd.tree.inode import Entry, Inode
+from vfsd.tree.tree import Tree
+from vfsd.volume import Volume
+
+
+class Held(NamedTuple):
+    """One inode. A directory's times are left out: a seeding moves them in memory alone."""
+
+    attributes: Attributes
+    chunks: dict[int, bytes]
+    entries: dict[bytes, Entry]
+
+
+class Mounted:
+    """A scope in a store in memory, without a kernel."""
+
+    def __init__(self, volume: Volume, *, keep: bool = False) -> None:
+        self.volume = volume
+        self.tree = volume.tree
+        self.seeds = volume.changes.seeds
+        self.paths = Paths(volume.tree, b"/mnt")
+        self.seeding = Seeding(volume, self.paths, keep=keep)
+        self.files = Files(volume, self.paths, volume.changes.on_settled)
+
+    def inode(self, path: bytes) -> Inode:
+        """Return what is at *path*."""
+        return self.paths.find(path, follow=False).existing()
+
+    async def check(self) -> None:
+        """Assert that memory is sound, and that what is stored hydrates without damage and is memory less the seeds."""
+        check_sound(self._without_shadows())
+        check_indexes(self.tree)
+        found = await hydrate(self.volume.store, "scope", lambda _done, _total: None)
+        assert stored_of(found, Ledger()) == stored_of(self.tree, self.seeds.ledger)
+        _check_books(self.tree, self.seeds.ledger)
+
+    def _without_shadows(self) -> Tree:
+        """Return the tree with every stored entry in place again: then all links are there."""
+        restored = Tree()
+        restored.next_ino = self.tree.next_ino
+        stored = stored_of(self.tree, self.seeds.ledger)
+        for ino, held in stored.items():
+            restored.replay([PutInode(ino, held.attributes), PutChunks(ino, held.chunks)])
+        for ino, held in stored.items():
+            for name, entry in sorted(held.entries.items(), key=lambda pair: pair[1].cookie):
+                restored.replay([PutEntry(ino, name, *entry)])
+        return restored
+
+
+def stored_of(tree: Tree, ledger: Ledger) -> dict[int, Held]:
+    """Return what of *tree* is stored, as *ledger* says."""
+    return {
+        ino: _held(ino, inode, ledger)
+        for ino, inode in tree.inodes.items()
+        if ino not in ledger.homes and not inode.is_orphan
+    }
+
+
+def _held(ino: int, inode: Inode, ledger: Ledger) -> Held:
+    if inode.directory is None:
+        return Held(inode.attributes, dict(inode.chunks), {})
+    hidden = {place.name: entry for place, entry in ledger.shadowed.items() if place.parent == ino}
+    seen = {name: entry for name, entry in inode.directory.entries.items() if entry.ino not in ledger.homes}
+    links = inode.attributes.nlink - len(ledger.subdirectories(ino))
+    return Held(inode.attributes._replace(nlink=links, mtime_ns=0, ctime_ns=0), {}, {**seen, **hidden})
+
+
+def _check_books(tree: Tree, ledger: Ledger) -> None:
+    """Assert that every seed is where the ledger has it, and nothing else is in it."""
+    named = {
+        entry.ino: (ino, name)
+        for ino, inode in tree.inodes.items()
+        if inode.directory is not None
+        for name, entry in inode.directory.entries.items()
+        if entry.ino in ledger.homes
+    }
+    assert named == {ino: tuple(home) for ino, home in ledger.homes.items()}
+    held = sum(len(chunk) for ino in ledger.homes for chunk in tree.inode(ino).chunks.values())
+    assert ledger.content_bytes == held
+    assert set(ledger.shadowed) <= set(ledger.homes.values())
+    assert all(entry.ino in tree.inodes for entry in ledger.shadowed.values())
+    assert ROOT not in ledger.homes
+
+
+@asynccontextmanager
+async def mounted(
+    *,
+    keep: bool = False,
+    memory: int = 0,
+    terms: Terms = Terms(),  # noqa: B008 (immutable)
+    store: MemoryStore | None = None,
+) -> AsyncIterator[Mounted]:
+    """Give a new scope, mounted."""
+    store = store or MemoryStore()
+    claim = await store.claim("scope", stranger(), terms)
+    async with trio.open_nursery() as nursery:
+        volume = Volume(Tree(), store, claim, nursery, MemoryCap(memory))
+        await volume.found(0, 0)
+        yield Mounted(volume, keep=keep)
+        nursery.cancel_scope.cancel()
+
+
+async def settled(scope: Mounted) -> None:
+    """Return when no change is in doubt any more, and the store has every truncation."""
+    await trio.testing.wait_all_tasks_blocked()
+    await scope.volume.changes.behind.drain()

@@ -1,0 +1,320 @@
+"""Lookups that forgive, on real mounts: what is found at the root, what is not, and what becomes of it in use."""
+
+import errno
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.control.conftest import Connect
+from tests.mount.calls import refused
+from tests.skills.conftest import RULES, SCRIPT, Kept
+from tests.support.mounted import Mounted, MountFactory, wait_until
+from tests.support.servers import RedisServer
+from tests.support.syscalls import renameat2
+from vfsd.tree.names import RENAME_NOREPLACE
+
+OTHER_MD = "---\nname: other\ndescription: something else\n---\n"
+EXTRAS = ("references/deep/only.md", ".git/HEAD", "node_modules/left-pad/index.js", "pyproject.toml")
+
+
+@pytest.fixture
+def skills(skill: Path, tmp_path: Path) -> tuple[str, ...]:
+    """Return the options for two skills that have ``references/common.md`` and ``references/deep`` both."""
+    other = tmp_path / "other"
+    for top, names in ((skill, (*EXTRAS, "references/common.md")), (other, ("references/deep/other.md",))):
+        for name in (*names, "references/common.md"):
+            (top / name).parent.mkdir(parents=True, exist_ok=True)
+            (top / name).write_text(f"{top.name}/{name}")
+    (other / "SKILL.md").write_text(OTHER_MD)
+    return "--skill", os.fspath(skill), "--skill", os.fspath(other)
+
+
+@pytest.fixture
+def mounted(mount: MountFactory, redis_server: RedisServer, skills: tuple[str, ...]) -> Mounted:
+    return mount(redis_server.url, *skills, "--debug")
+
+
+@pytest.fixture
+def root(mounted: Mounted) -> Path:
+    return mounted.path
+
+
+def test_what_one_skill_has_is_found_at_the_root(root: Path) -> None:
+    assert (root / "references/rules.md").read_bytes() == RULES
+    assert (root / "references/deep/only.md").read_text() == "review/references/deep/only.md"
+    assert (root / "references/deep/other.md").read_text() == "other/references/deep/other.md"
+    assert subprocess.run([root / "scripts/run.sh"], check=True, capture_output=True).stdout == b"reviewed\n"
+    assert os.path.samefile(root / "scripts/run.sh", root / "skills/review/scripts/run.sh")
+    assert (root / "scripts/run.sh").stat().st_nlink == 1
+
+
+def test_what_none_or_two_have_is_not(root: Path) -> None:
+    for name in ("references/none.md", "references/common.md", "references/deep/none.md"):
+        assert not (root / name).exists()
+
+
+def test_what_tools_look_for_is_not_answered(root: Path) -> None:
+    assert (root / "skills/review/.git/HEAD").exists()
+    for name in ("SKILL.md", "pyproject.toml", ".git", ".git/HEAD", "node_modules", "nothing"):
+        assert not os.path.lexists(root / name)
+
+
+def test_what_the_agent_makes_in_a_skill_is_not_answered_but_below_what_was_seeded(root: Path) -> None:
+    (root / "skills/review/build").mkdir()
+    (root / "skills/review/build/out").touch()
+    (root / "skills/review/references/own.md").write_text("own")
+    assert not (root / "build").exists()
+    assert (root / "references/own.md").read_text() == "own"
+
+
+def test_listings(root: Path) -> None:
+    assert os.listdir(root) == ["skills"]
+    assert sorted(os.listdir(root / "references")) == ["deep", "rules.md"]
+    assert sorted(os.listdir(root / "references/deep")) == ["only.md", "other.md"]
+    assert os.listdir(root) == ["skills"]
+    listed = subprocess.run(["ls", "-laR", "references"], cwd=root, capture_output=True, text=True, check=True)
+    assert listed.stderr == ""
+    assert "total" in listed.stdout
+    found = subprocess.run(["find", "references"], cwd=root, capture_output=True, text=True, check=True)
+    assert sorted(found.stdout.split()) == [
+        "references",
+        "references/deep",
+        "references/deep/only.md",
+        "references/deep/other.md",
+        "references/rules.md",
+    ]
+    everything = subprocess.run(["find", "."], cwd=root, capture_output=True, text=True, check=True).stdout
+    assert "./references" not in everything.split()
+
+
+def test_dots_lead_where_they_should(root: Path) -> None:
+    assert os.path.samefile(root / "references/deep/..", root / "references")
+    assert os.path.samefile(root / "references/..", root)
+    assert os.path.samefile(root / "references/.", root / "references")
+    command = ["sh", "-c", "pwd -P && cat ../rules.md | wc -c"]
+    said = subprocess.run(command, cwd=root / "references/deep", capture_output=True, text=True, check=True).stdout
+    assert said.split() == [f"{root}/references/deep", f"{len(RULES)}"]
+
+
+def test_git_sees_nothing_of_it(root: Path) -> None:
+    (root / "own").write_text("text")
+    assert (root / "references").is_dir()
+    for command in (["git", "init", "-q"], ["git", "status", "--porcelain"], ["git", "add", "own"]):
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+        assert "references" not in done.stdout
+    assert (root / ".git/HEAD").read_text().startswith("ref:")
+
+
+def test_it_is_there_for_those_who_ask_whether_it_is(root: Path) -> None:
+    with refused(errno.EEXIST):
+        (root / "references").mkdir()
+    subprocess.run(["mkdir", "-p", root / "references"], check=True)
+    assert (root / "references/rules.md").exists()
+
+
+@pytest.mark.parametrize("place", ["references", "references/deep"])
+def test_what_is_made_in_it_makes_it_real(
+    mounted: Mounted, root: Path, skills: tuple[str, ...], kept: Kept, place: str
+) -> None:
+    before = (root / place).stat().st_ino
+    assert (root / "references/rules.md").read_bytes() == RULES
+    subprocess.run(f"mkdir -p {place} && echo new > {place}/new.md", shell=True, cwd=root, check=True)
+    directories = {"references": None} if place == "references" else {"references": None, place: None}
+    assert kept(mounted) == {**directories, f"{place}/new.md": b"new\n"}
+    assert (root / place).stat().st_ino == before
+    assert os.listdir(root / place) == ["new.md"]
+    assert not (root / "references/rules.md").exists()
+    assert sorted(os.listdir(root)) == ["references", "skills"]
+    mounted.remount()
+    assert (root / place / "new.md").read_text() == "new\n"
+    assert not (root / "references/rules.md").exists()
+    (root / place / "new.md").unlink()
+    _remove(root, place)
+    assert (root / "references/rules.md").exists()
+
+
+def _remove(root: Path, place: str) -> None:
+    """Remove directory *place*, and those above it but the root."""
+    for path in (root / place, *(root / place).parents):
+        if path == root:
+            return
+        path.rmdir()
+
+
+MAKERS: dict[str, Callable[[Path, Path], object]] = {
+    "mkdir": lambda _root, place: (place / "new").mkdir(),
+    "symlink": lambda _root, place: (place / "new").symlink_to("nowhere"),
+    "mkfifo": lambda _root, place: os.mkfifo(place / "new"),
+    "link": lambda root, place: os.link(root / "own", place / "new"),
+    "link of a seed": lambda root, place: os.link(root / "skills/review/references/rules.md", place / "new"),
+    "rename": lambda root, place: (root / "own").rename(place / "new"),
+    "rename over what is answered": lambda root, place: (root / "own").rename(place / "only.md"),
+    "mv": lambda root, place: subprocess.run(["mv", root / "own", place], check=True),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_every_way_to_make_something_in_it(root: Path, mounted: Mounted, make: Callable[[Path, Path], object]) -> None:
+    (root / "own").write_text("mine")
+    place = root / "references/deep"
+    assert len(os.listdir(place)) == 2
+    make(root, place)
+    (made,) = os.listdir(place)
+    facts = (place / made).lstat()
+    mounted.remount()
+    again = (place / made).lstat()
+    assert (again.st_ino, again.st_mode, again.st_size) == (facts.st_ino, facts.st_mode, facts.st_size)
+
+
+def test_what_is_only_answered_can_be_neither_removed_nor_changed(root: Path, mounted: Mounted, kept: Kept) -> None:
+    references, rules = root / "references", root / "references/rules.md"
+    calls: list[Callable[[], object]] = [
+        rules.unlink,
+        references.rmdir,
+        (references / "deep").rmdir,
+        lambda: rules.rename(root / "mine.md"),
+        lambda: references.rename(root / "mine"),
+        lambda: references.chmod(0o700),
+        lambda: os.utime(references),
+    ]
+    for call in calls:
+        with refused(errno.EROFS):
+            call()
+    assert rules.read_bytes() == RULES
+    assert kept(mounted) == {}
+
+
+def test_writing_to_what_is_answered_writes_the_file_that_it_is(root: Path, mounted: Mounted, kept: Kept) -> None:
+    (root / "scripts/run.sh").write_text("echo mine\n")
+    assert (root / "skills/review/scripts/run.sh").read_text() == "echo mine\n"
+    assert "scripts" not in kept(mounted)
+    os.link(root / "references/rules.md", root / "mine.md")
+    assert kept(mounted)["mine.md"] == RULES
+
+
+def test_a_real_name_takes_its_place(root: Path, mounted: Mounted, connected: Connect) -> None:
+    vfs = connected(mounted)
+    assert (root / "references/rules.md").exists()
+    vfs.write_file("references/own.md", "own", parents=True)
+    assert os.listdir(root / "references") == ["own.md"]
+    assert not (root / "references/rules.md").exists()
+    vfs.rmdir("references", recursive=True)
+    assert (root / "references/rules.md").exists()
+    (root / "mine").mkdir()
+    with refused(errno.EEXIST):
+        renameat2(root / "mine", root / "references", RENAME_NOREPLACE)
+    (root / "mine").rename(root / "references")
+    assert os.listdir(root / "references") == []
+
+
+def test_what_comes_and_goes_with_seeding(root: Path, mounted: Mounted, connected: Connect) -> None:
+    vfs = connected(mounted)
+    assert not (root / "assets").exists()  # which the kernel remembers
+    vfs.seed_skill("skills/third", OTHER_MD.replace("other", "third"), files={"assets/logo.svg": "<svg/>"})
+    assert (root / "assets/logo.svg").read_text() == "<svg/>"
+    held = os.open(root / "assets", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        vfs.seed_skill("skills/other", OTHER_MD, files={"assets/logo.svg": "another"})
+        assert not (root / "assets/logo.svg").exists()
+        assert os.listdir(root / "assets") == []
+        vfs.seed_remove("skills/third")
+        assert (root / "assets/logo.svg").read_text() == "another"
+        vfs.seed_remove("skills/other")
+        assert not (root / "assets").exists()
+        with refused(errno.ESTALE):
+            os.stat(held)
+    finally:
+        os.close(held)
+
+
+def test_each_hit_is_logged(root: Path, mounted: Mounted) -> None:
+    (root / "references/rules.md").read_bytes()
+    hit = r"DEBUG vfsd\.fuse\.trace\.loose: loose: /references/rules\.md is inode \d+"
+    assert re.search(hit, mounted.log.read_text())
+
+
+def test_it_can_be_turned_off_and_needs_skills(
+    mount: MountFactory, redis_server: RedisServer, skills: tuple[str, ...]
+) -> None:
+    for options in ((*skills, "--no-loose-references"), ("--loose-references",)):
+        assert not (mount(redis_server.url, *options).path / "references").exists()
+
+
+def test_a_file_seeded_outside_a_skill_is_no_skill(mount: MountFactory, redis_server: RedisServer, skill: Path) -> None:
+    mounted = mount(redis_server.url, "--seed", f"{skill}:elsewhere/review")
+    assert (mounted.path / "elsewhere/review/references/rules.md").exists()
+    assert not (mounted.path / "references").exists()
+
+
+def test_on_a_read_only_mount(mount: MountFactory, redis_server: RedisServer, skills: tuple[str, ...]) -> None:
+    mounted = mount(redis_server.url, *skills)
+    mounted.stop()
+    mounted.start("--read-only")
+    assert (mounted.path / "references/rules.md").read_bytes() == RULES
+    with refused(errno.EROFS):
+        (mounted.path / "references/new").touch()
+
+
+def test_extended_attributes(mount: MountFactory, redis_server: RedisServer, skills: tuple[str, ...]) -> None:
+    root = mount(redis_server.url, *skills, "--xattr").path
+    assert os.listxattr(root / "references") == []
+    with refused(errno.ENODATA):
+        os.getxattr(root / "references", "user.key")
+    with refused(errno.EROFS):
+        os.setxattr(root / "references", "user.key", b"value")
+    with refused(errno.EROFS):
+        os.removexattr(root / "references", "user.key")
+    (root / "references/new").mkdir()
+    os.setxattr(root / "references", "user.key", b"value")
+    assert os.listxattr(root / "references") == ["user.key"]
+
+
+def test_the_kernel_and_the_daemon_count_alike(root: Path, mounted: Mounted, kept: Kept) -> None:
+    """Whoever loses count says so in the log, or keeps inodes that nobody can reach."""
+    for _ in range(20):
+        subprocess.run(["find", root / "references", root / "scripts", "-ls"], check=True, capture_output=True)
+        (root / "references/deep/new").touch()
+        subprocess.run(["rm", "-r", root / "references"], check=True)
+        Path("/proc/sys/vm/drop_caches").write_text("2")
+    assert (root / "scripts/run.sh").read_bytes() == SCRIPT
+    wait_until(lambda: kept(mounted) == {}, "the store to be empty")
+
+
+READERS, TURNS = 4, 60
+
+
+def test_some_read_while_others_make_it_real_and_unmake_it(root: Path, mounted: Mounted, connected: Connect) -> None:
+    """A reader sees the whole file or none, whatever stands at the root; nothing hangs, nothing is left over."""
+    vfs = connected(mounted)
+
+    def read(_number: int) -> int:
+        found = 0
+        for _ in range(TURNS):
+            with suppress(OSError):
+                assert (root / "references/rules.md").read_bytes() == RULES
+                found += 1
+            with suppress(OSError):
+                assert set(os.listdir(root / "references/deep")) <= {"only.md", "other.md", "own"}
+        return found
+
+    def make() -> None:
+        for turn in range(TURNS):
+            with suppress(OSError):
+                (root / "references/deep/own").touch()
+            subprocess.run(["rm", "-rf", root / "references"], check=False, capture_output=True)
+            if not turn % 10:
+                vfs.seed_skill("skills/other", OTHER_MD, files={"references/deep/other.md": str(turn)})
+
+    with ThreadPoolExecutor(READERS + 1) as pool:
+        making = pool.submit(make)
+        found = list(pool.map(read, range(READERS)))
+        making.result()
+    assert sum(found)
+    subprocess.run(["rm", "-rf", root / "references"], check=False, capture_output=True)
+    assert (root / "references/rules.md").read_bytes() == RULES

@@ -1,0 +1,247 @@
+"""Directory times while changes are on their way to the store: seen too early, in doubt, side by side, refused."""
+
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from vfsd.errors import InDoubt, StoreUnreachable
+from vfsd.memory import MemoryCap
+from vfsd.store.base import Claim, Terms
+from vfsd.store.memory import MemoryStore
+from vfsd.store.owner import this_process
+from vfsd.tree.change import ROOT, Attributes, Change, PutInode
+from vfsd.tree.names import NewInode, Place
+from vfsd.tree.tree import SKILL, Tree
+from vfsd.volume import Volume
+
+DIRECTORY, FILE = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o644
+HAPPENS = 3
+
+
+class _Doubt(InDoubt):
+    def __init__(self) -> None:
+        super().__init__("no answer")
+        self.resolved = trio.Event()
+
+    async def settled(self) -> bool:
+        await self.resolved.wait()
+        return True
+
+
+class _Slow(MemoryStore):
+    """Keeps what it was given, after *meanwhile* has happened; then raises *trouble*, if there is any."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits: list[Change] = []
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+        self.trouble: Exception | None = None
+
+    async def commit(self, claim: Claim, change: Change) -> None:
+        happening, self.meanwhile = self.meanwhile, None
+        if happening is not None:
+            await happening()
+        if isinstance(self.trouble, StoreUnreachable) and not isinstance(self.trouble, InDoubt):
+            raise self.trouble
+        await super().commit(claim, change)
+        self.commits.append(change)
+        if self.trouble is not None:
+            raise self.trouble
+
+    def stored(self, ino: int) -> Attributes:
+        """Return the attributes that were stored last."""
+        ops = [op for change in self.commits for op in change.ops if isinstance(op, PutInode) and op.ino == ino]
+        return ops[-1].attributes
+
+
+class Scope:
+    """``/review/{SKILL.md,references/guide.md}`` and ``/elsewhere``."""
+
+    def __init__(self, volume: Volume, store: _Slow) -> None:
+        self.volume = volume
+        self.store = store
+        self.moved: list[int] = []
+        volume.changes.on_moved = self.moved.extend
+
+    async def stock(self) -> None:
+        await self.volume.found(0, 0)
+        self.review = await self.create(ROOT, b"review", DIRECTORY)
+        self.skill = await self.create(self.review, SKILL, FILE)
+        self.references = await self.create(self.review, b"references", DIRECTORY)
+        self.guide = await self.create(self.references, b"guide.md", FILE)
+        self.elsewhere = await self.create(ROOT, b"elsewhere", DIRECTORY)
+        self.store.commits.clear()
+        self.moved.clear()
+
+    async def create(self, parent: int, name: bytes, mode: int) -> int:
+        return (await self.volume.create(Place(parent, name), NewInode(mode, 0, 0))).ino
+
+    def look(self, ino: int) -> int:
+        """See the modification time of *ino*."""
+        inode = self.volume.tree.inode(ino)
+        inode.shown = True
+        return inode.attributes.mtime_ns // 1_000_000
+
+    def check_stored(self, *inos: int) -> None:
+        for ino in inos:
+            assert self.store.stored(ino) == self.volume.tree.inode(ino).attributes
+
+
+@asynccontextmanager
+async def stocked() -> AsyncIterator[Scope]:
+    store = _Slow()
+    claim = await store.claim("scope", this_process("/mnt"), Terms())
+    async with trio.open_nursery() as nursery:
+        scope = Scope(Volume(Tree(), store, claim, nursery, MemoryCap(0)), store)
+        await scope.stock()
+        yield scope
+
+
+async def test_a_time_moves_in_the_same_commit_and_the_kernel_is_told() -> None:
+    async with stocked() as scope:
+        before = scope.look(scope.review)
+        await scope.volume.write(scope.guide, 0, b"x")
+        assert scope.look(scope.review) > before
+        assert len(scope.store.commits) == 1
+        assert scope.moved == [scope.review]
+        scope.check_stored(scope.review)
+
+
+async def test_a_thousand_appends_that_nobody_watches_store_a_time_once() -> None:
+    async with stocked() as scope:
+        scope.look(scope.review)
+        for number in range(1000):
+            await scope.volume.write(scope.guide, number, b"x")
+        times = [op for change in scope.store.commits for op in change.ops if op[0] == scope.review]
+        assert len(scope.store.commits) == 1000
+        assert len(times) == 1
+
+
+async def test_a_time_seen_while_the_change_is_on_its_way_moves_before_the_answer() -> None:
+    async with stocked() as scope:
+        seen: list[int] = []
+
+        async def look() -> None:
+            seen.append(scope.look(scope.review))
+
+        scope.store.meanwhile = look
+        await scope.volume.write(scope.guide, 0, b"x")
+        assert scope.look(scope.review) > seen[0]
+        assert len(scope.store.commits) == 2
+        assert scope.moved == [scope.review]
+        scope.check_stored(scope.review)
+
+
+async def test_a_time_that_could_not_move_at_once_moves_as_soon_as_the_store_allows(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with stocked() as scope:
+        seen: list[int] = []
+
+        async def look() -> None:
+            seen.append(scope.look(scope.review))
+            scope.store.meanwhile = None
+
+        scope.store.meanwhile = look
+        commit = scope.store.commit
+
+        async def fail_from_the_second(claim: Claim, change: Change) -> None:
+            await commit(claim, change)
+            scope.store.trouble = StoreUnreachable("away")
+
+        scope.store.commit = fail_from_the_second  # type: ignore[method-assign]
+        await scope.volume.write(scope.guide, 0, b"x")
+        scope.store.commit = commit  # type: ignore[method-assign]
+        assert scope.look(scope.review) == seen[0]
+        await trio.sleep(HAPPENS)
+        scope.store.trouble = None
+        await trio.sleep(HAPPENS)
+        assert scope.look(scope.review) > seen[0]
+        scope.check_stored(scope.review)
+
+
+async def test_a_directory_that_moves_below_another_while_a_change_is_on_its_way_moves_that_too() -> None:
+    async with stocked() as scope:
+        seen: list[int] = []
+
+        async def rename() -> None:
+            await scope.volume.rename(Place(ROOT, b"review"), Place(scope.elsewhere, b"review"), 0)
+            seen.append(scope.look(scope.elsewhere))
+
+        scope.store.meanwhile = rename
+        await scope.volume.write(scope.guide, 0, b"x")
+        assert scope.look(scope.elsewhere) > seen[0]
+        scope.check_stored(scope.elsewhere)
+
+
+async def test_times_move_when_a_doubt_is_settled() -> None:
+    async with stocked() as scope:
+        before = scope.look(scope.review)
+        scope.store.trouble = doubt = _Doubt()
+        with pytest.raises(InDoubt):
+            await scope.volume.write(scope.guide, 0, b"x")
+        scope.store.trouble = None
+        assert scope.look(scope.review) == before
+        with pytest.raises(StoreUnreachable):
+            await scope.create(scope.review, b"new", FILE)
+        doubt.resolved.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert scope.look(scope.review) > before
+        assert scope.moved == [scope.review]
+        scope.check_stored(scope.review)
+
+
+async def test_a_change_that_fails_moves_nothing() -> None:
+    async with stocked() as scope:
+        before = scope.look(scope.review)
+        scope.store.trouble = StoreUnreachable("away")
+        with pytest.raises(StoreUnreachable):
+            await scope.volume.write(scope.guide, 0, b"x")
+        assert scope.look(scope.review) == before
+        assert scope.moved == []
+
+
+async def test_writers_side_by_side_below_one_skill() -> None:
+    async with stocked() as scope:
+        files = [await scope.create(scope.references, b"%d" % number, FILE) for number in range(20)]
+
+        async def write(ino: int) -> None:
+            for offset in range(20):
+                before = scope.look(scope.review)
+                await scope.volume.write(ino, offset, b"x")
+                assert scope.look(scope.review) > before
+                await scope.create(scope.review, b"%d-%d" % (ino, offset), FILE)
+
+        async with trio.open_nursery() as nursery:
+            for ino in files:
+                nursery.start_soon(write, ino)
+        scope.check_stored(scope.review)
+
+
+async def test_a_truncation_on_open_moves_times_at_once_and_stores_them_with_the_next_write() -> None:
+    async with stocked() as scope:
+        await scope.volume.write(scope.guide, 0, b"text")
+        scope.store.commits.clear()
+        before = scope.look(scope.review)
+        await scope.volume.changes.truncate_on_open(scope.guide)
+        assert scope.store.commits == []
+        assert scope.volume.tree.inode(scope.review).attributes.mtime_ns // 1_000_000 > before
+        await scope.volume.write(scope.guide, 0, b"new")
+        assert len(scope.store.commits) == 1
+        scope.check_stored(scope.review, scope.guide)
+
+
+async def test_a_truncation_on_open_that_nobody_writes_after_stores_the_times_too() -> None:
+    async with stocked() as scope:
+        await scope.volume.write(scope.guide, 0, b"text")
+        scope.look(scope.review)
+        await scope.volume.changes.truncate_on_open(scope.guide)
+        await scope.volume.changes.behind.catch_up(scope.guide)
+        scope.check_stored(scope.review, scope.guide)
+        scope.store.commits.clear()
+        await scope.volume.write(scope.guide, 0, b"text")
+        assert not any(op[0] == scope.review for change in scope.store.commits for op in change.ops)

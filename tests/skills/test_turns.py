@@ -1,0 +1,100 @@
+"""Changes that meet in what lies under or above a seed: they take turns, though none of them names it."""
+
+import errno
+
+import pytest
+import trio
+import trio.testing
+
+from tests.skills.model import mounted
+from vfsd.errors import FsError
+from vfsd.store.base import Claim
+from vfsd.store.memory import MemoryStore
+from vfsd.tree.attributes import NewAttributes
+from vfsd.tree.change import ROOT, Change
+from vfsd.tree.names import NewInode, Place
+
+FILE = 0o100644
+DIRECTORY = 0o40755
+
+
+class PatientStore(MemoryStore):
+    """Scopes in memory; while it is told to wait, commits do not end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = trio.Event()
+        self.go_on.set()
+
+    async def commit(self, claim: Claim, change: Change) -> None:
+        await self.go_on.wait()
+        await super().commit(claim, change)
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_hidden_file_loses_a_name_while_it_gets_another(first: bool) -> None:
+    store = PatientStore()
+    async with mounted(store=store) as scope:
+        volume = scope.volume
+        hidden = await volume.create(Place(ROOT, b"file"), NewInode(FILE, 0, 0))
+        await volume.link(hidden.ino, Place(ROOT, b"other"))
+        await volume.create(Place(ROOT, b"d"), NewInode(DIRECTORY, 0, 0))
+        directory = scope.inode(b"d").ino
+        await scope.seeding.file(b"file", b"seeded", 0o644)
+        acts = [
+            lambda: volume.setattr(scope.inode(b"file").ino, NewAttributes(mode=0o600)),
+            lambda: volume.link(hidden.ino, Place(directory, b"third")),
+        ]
+        store.go_on = trio.Event()
+        async with trio.open_nursery() as nursery:
+            for act in acts if first else reversed(acts):
+                nursery.start_soon(act)
+                await trio.testing.wait_all_tasks_blocked()
+            store.go_on.set()
+        assert hidden.attributes.nlink == 2
+        await scope.check()
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_directory_gets_a_stored_subdirectory_while_a_seeded_one_becomes_stored(first: bool) -> None:
+    store = PatientStore()
+    async with mounted(store=store) as scope:
+        volume = scope.volume
+        await scope.seeding.file(b"d/file", b"seeded", 0o644)
+        acts = [
+            lambda: volume.setattr(scope.inode(b"d/file").ino, NewAttributes(mode=0o600)),
+            lambda: volume.create(Place(ROOT, b"e"), NewInode(DIRECTORY, 0, 0)),
+        ]
+        store.go_on = trio.Event()
+        async with trio.open_nursery() as nursery:
+            for act in acts if first else reversed(acts):
+                nursery.start_soon(act)
+                await trio.testing.wait_all_tasks_blocked()
+            store.go_on.set()
+        await scope.check()
+
+
+async def test_a_seed_waits_for_a_file_that_is_being_made_in_its_place() -> None:
+    store = PatientStore()
+    async with mounted(store=store) as scope:
+        store.go_on = trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(scope.volume.create, Place(ROOT, b"file"), NewInode(FILE, 0, 0))
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(scope.seeding.file, b"file", b"seeded", 0o644)
+            await trio.testing.wait_all_tasks_blocked()
+            assert scope.seeding.seeds() == []
+            store.go_on.set()
+        assert [seed.state for seed in scope.seeding.seeds()] == ["shadows"]
+        await scope.check()
+
+
+async def test_a_scope_that_is_about_to_go_can_be_seeded_still() -> None:
+    async with mounted() as scope:
+        await scope.seeding.file(b"d/file", b"seeded", 0o644)
+        scope.volume.changes.retire()
+        with pytest.raises(FsError) as caught:
+            await scope.volume.write(scope.inode(b"d/file").ino, 0, b"x")
+        assert caught.value.errno == errno.EROFS
+        assert await scope.seeding.file(b"d/file", b"another", 0o644)
+        await scope.check()

@@ -1,0 +1,88 @@
+"""What memory has and the store has not yet: files emptied by ``open(O_TRUNC)``, and the times that moved with that.
+
+The store gets both with the next change of the file, or when it is closed; nothing else may wait so. This keeps the
+books, and catches up by changes like any other.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import TypeAlias
+
+from vfsd.beside import Beside
+from vfsd.errors import StoreError
+from vfsd.tree.change import Change, DropChunks, PutInode
+from vfsd.tree.tree import Tree
+
+Make: TypeAlias = Callable[[Callable[[], tuple[int, ...]], Callable[[int], Change]], Awaitable[object]]
+"""Makes a change, as :meth:`vfsd.changes.Changes.make` does."""
+
+
+class Behind:
+    """The emptied files of *tree* by their inode numbers, and the directories above them; *make* stores them.
+
+    *beside* carries on with what outlives a request.
+    """
+
+    def __init__(self, tree: Tree, make: Make, beside: Beside) -> None:
+        self._tree = tree
+        self._make = make
+        self._beside = beside
+        self._files: set[int] = set()
+        self._directories: set[int] = set()
+
+    def __contains__(self, ino: int) -> bool:
+        """Whether the store still has what file *ino* held before it was opened with O_TRUNC."""
+        return ino in self._files
+
+    def emptied(self, ino: int, moved: tuple[int, ...]) -> None:
+        """Enter file *ino*, and the directories of which that *moved* the times."""
+        self._files.add(ino)
+        self._directories.update(moved)
+
+    def owed(self, directories: Iterable[int]) -> set[int]:
+        """Return those of *directories* of which the store has not the present times."""
+        return self._directories.intersection(directories)
+
+    def truncations(self, inos: tuple[int, ...]) -> tuple[DropChunks, ...]:
+        """Return what the store must do before a change of *inos*."""
+        return tuple(DropChunks(ino, None) for ino in self._files.intersection(inos)) if self._files else ()
+
+    def stored(self, inos: Iterable[int]) -> None:
+        """Strike out *inos*, files or directories: the store has them as they are, or they are gone."""
+        if self._files:
+            self._files.difference_update(inos)
+        if self._directories:
+            self._directories.difference_update(inos)
+
+    def clear(self) -> None:
+        """Owe the store nothing any more."""
+        self._files.clear()
+        self._directories.clear()
+
+    # --- catching up
+
+    async def catch_up(self, ino: int) -> None:
+        """Store the truncation of *ino*, if no change has taken it along. Raises StoreError."""
+        if ino in self._files:
+            await self._make(lambda: (ino,), lambda _now_ns: self._as_it_is(ino))
+
+    def _as_it_is(self, ino: int) -> Change:
+        inode = self._tree.inodes.get(ino)
+        if inode is None or ino not in self._files:
+            return Change((), grows=False)
+        return Change((PutInode(ino, inode.attributes), DropChunks(ino, None)), grows=False)
+
+    def catch_up_soon(self, ino: int) -> None:
+        """See to it that the truncation of *ino* is stored as soon as the store will take it."""
+        self._beside.insist(partial(self.catch_up, ino), f"the truncation of inode {ino}")
+
+    async def drain(self) -> None:
+        """Store every truncation that is still to be stored, before the end. Raises the last StoreError."""
+        failed: StoreError | None = None
+        for ino in tuple(self._files):
+            try:
+                await self.catch_up(ino)
+            except StoreError as error:
+                failed = error
+        if failed is not None:
+            raise failed

@@ -1,0 +1,151 @@
+"""The overlay of seeds over a stored scope: who knows which inodes are seeded, which skills, and what hides what.
+
+It changes with the tree, never before: every change is first translated, and entered in the books once it was applied.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from vfsd.skills.ledger import Ledger
+from vfsd.skills.planting import Names, Planted, Skill
+from vfsd.skills.translation import Step, translate
+from vfsd.tree.change import ROOT, Change, DropInode
+from vfsd.tree.names import Place
+from vfsd.tree.tree import Tree
+
+
+class Listed(NamedTuple):
+    """A seed: the names that lead to it, its place, and ``seeded``, ``shadows`` or ``kept``."""
+
+    names: Names
+    place: Place
+    state: str
+
+
+class Seeds:
+    """The seeds of *tree*. ``ledger`` is what of the tree is not stored."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.ledger = Ledger()
+        self._tree = tree
+        self._skills: dict[int, Skill] = {}
+        self._kept: dict[Place, int] = {}
+
+    # --- changes of the mount
+
+    def touched(self, inos: tuple[int, ...]) -> tuple[int, ...]:
+        """Return *inos* and what a change of them may touch because of seeds."""
+        return self.ledger.touched(inos) if self.ledger.homes else inos
+
+    def translated(self, change: Change, now_ns: int) -> Step:
+        """Return what *change*, planned at *now_ns*, is to memory and to the store."""
+        return translate(self._tree, self.ledger, change, now_ns) if self.ledger.homes else Step(change, change)
+
+    def applied(self, step: Step) -> None:
+        """Enter a *step* that memory has taken."""
+        if self.ledger.homes:
+            self._strike(step.memory)
+            for ino in step.fresh:
+                self.ledger.discard(ino)
+            for place in step.bared:
+                self.ledger.shadowed.pop(place, None)
+
+    def _strike(self, change: Change) -> None:
+        for op in change.ops:
+            if isinstance(op, DropInode):
+                self.ledger.discard(op.ino)
+                self._skills.pop(op.ino, None)
+
+    # --- seeding
+
+    def planted(self, planted: Planted) -> None:
+        """Enter a seeding that memory has taken."""
+        self._strike(planted.change)
+        for place in planted.restored:
+            del self.ledger.shadowed[place]
+        for ino, home in planted.homes.items():
+            self.ledger.add(self._tree.inode(ino), home)
+        self.ledger.shadowed.update(planted.shadowed)
+        self._kept.update(planted.kept)
+        for place in planted.given_up:
+            self._kept.pop(place, None)
+        self._skills.update(planted.skills)
+
+    def forget_skills(self, names: Names) -> None:
+        """Forget that the directories at and below *names* are those of skills, and those that are gone."""
+        known = self.known_paths()
+        there = (ino for ino, _ in self.skills())
+        left = {ino for ino in there if self.path(ino, known)[: len(names)] != names}
+        self._skills = {ino: skill for ino, skill in self._skills.items() if ino in left}
+
+    def skill(self, directory: int) -> Skill | None:
+        """Return the skill of *directory*, if it is a skill's."""
+        return self._skills.get(directory)
+
+    # --- looking
+
+    def skills(self) -> list[tuple[int, str]]:
+        """Return the directory (inode number) and the name of every seeded skill that is still there."""
+        return [(ino, skill.name) for ino, skill in self._skills.items() if self._is_there(ino)]
+
+    def _is_there(self, ino: int) -> bool:
+        inode = self._tree.inodes.get(ino)
+        return inode is not None and not inode.is_orphan
+
+    @property
+    def files(self) -> int:
+        """How many seeded files there are, directories left out."""
+        return sum(not self._is_directory(ino) for ino in self.ledger.homes)
+
+    @property
+    def shadowing(self) -> int:
+        """How many of them hide a stored file."""
+        return len(self.ledger.shadowed)
+
+    def listing(self) -> list[Listed]:
+        """Return all seeds but directories, and the stored files that were kept in place of one, by their paths."""
+        return sorted(self._listed())
+
+    def _listed(self) -> Iterator[Listed]:
+        known = self.known_paths()
+        for ino, place in self.ledger.homes.items():
+            if not self._is_directory(ino):
+                state = "shadows" if place in self.ledger.shadowed else "seeded"
+                yield Listed((*self.path(place.parent, known), place.name), place, state)
+        for place in self.kept():
+            yield Listed((*self.path(place.parent, known), place.name), place, "kept")
+
+    def _is_directory(self, ino: int) -> bool:
+        return self._tree.inode(ino).directory is not None
+
+    def kept(self) -> list[Place]:
+        """Return the places where a stored file was kept in place of a seed, and still is."""
+        return [place for place, ino in self._kept.items() if self._is_kept(place, ino)]
+
+    def _is_kept(self, place: Place, ino: int) -> bool:
+        child = self._tree.child(*place) if place.parent in self._tree.inodes else None
+        return child is not None and child.ino == ino
+
+    def directories_below(self, names: Names) -> list[int]:
+        """Return the seeded directories at and below *names*, the deepest first."""
+        known = self.known_paths()
+        seeded = ((self.path(ino, known), ino) for ino in self.ledger.homes if self._is_directory(ino))
+        below = [(path, ino) for path, ino in seeded if path[: len(names)] == names]
+        return [ino for _, ino in sorted(below, key=lambda pair: -len(pair[0]))]
+
+    def known_paths(self) -> dict[int, Names]:
+        """Return what :meth:`path` begins with."""
+        return {ROOT: ()}
+
+    def path(self, directory: int, known: dict[int, Names]) -> Names:
+        """Return the names that lead to *directory*; what is *known* of others is looked up, and added to."""
+        below: list[int] = []
+        while directory not in known:
+            below.append(directory)
+            directory = self._tree.directory(directory).parent
+        for ino in reversed(below):
+            entries = self._tree.directory(directory).entries
+            name = next(name for name, entry in entries.items() if entry.ino == ino)
+            known[ino] = (*known[directory], name)
+            directory = ino
+        return known[directory]
