@@ -36,6 +36,8 @@ class DirectoryTimes:
             return ()
         if self._shape != self._tree.shape:
             self._look_again()
+        if not (self._watched or self._kind is DirectoryMtime.ALL or _brings_a_skill(change)):
+            return ()  # which is what most scopes are asked for most of the time
         found: set[int] = set()
         for op in change.ops:
             if isinstance(op, (PutEntry, DropEntry)):
@@ -125,3 +127,8 @@ class DirectoryTimes:
             yield ino
             ino = self._tree.directory(ino).parent
         yield ROOT
+
+
+
+def _brings_a_skill(change: Change) -> bool:
+    return any(isinstance(op, PutEntry) and op.name == SKILL for op in change.ops)

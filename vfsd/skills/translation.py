@@ -11,6 +11,7 @@ from vfsd.skills.ledger import Ledger
 from vfsd.tree.change import (
     Attributes,
     Change,
+    Chunk,
     DropChunks,
     DropEntry,
     DropInode,
@@ -188,9 +189,9 @@ class _Translation:
             if chunks:
                 yield PutChunks(ino, chunks)
 
-    def _chunks(self, ino: int) -> dict[int, bytes]:
+    def _chunks(self, ino: int) -> dict[int, Chunk]:
         """Return all content of *ino* after the change."""
-        chunks = dict(self._tree.inode(ino).chunks)
+        chunks: dict[int, Chunk] = dict(self._tree.inode(ino).chunks)
         for op in self._change.ops:
             if isinstance(op, PutChunks) and op.ino == ino:
                 chunks.update(op.chunks)
