@@ -4,7 +4,7 @@ Changes of different inodes run side by side. The kernel already serialises most
 inode, so a turn is rarely waited for; taking a free one is synchronous. Readers never take a turn.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import trio
@@ -22,7 +22,7 @@ class Turns:
         self._held: dict[int, trio.lowlevel.ParkingLot | None] = {}
         self._in_doubt: dict[int, InDoubt] = {}
 
-    async def take(self, inos: Iterable[int]) -> bool:
+    async def take(self, inos: Sequence[int]) -> bool:
         """Take the turn on all *inos*; return whether that meant waiting, so that things may have changed.
 
         Raises the InDoubt of an inode whose last change is in doubt: nobody knows how long that will last.
@@ -30,7 +30,7 @@ class Turns:
         waited = False
         taken: list[int] = []
         try:
-            for ino in sorted(set(inos)):
+            for ino in inos if len(inos) == 1 else sorted(set(inos)):
                 while ino in self._held:
                     waited = True
                     await self._wait(ino)
@@ -73,9 +73,9 @@ class Turns:
             if lot is not None:
                 lot.unpark_all()
 
-    def give_back(self, inos: Iterable[int]) -> None:
+    def give_back(self, inos: Sequence[int]) -> None:
         """End the turn on all *inos*, and let those who wait try again, in no particular order."""
-        for ino in set(inos):
+        for ino in inos if len(inos) == 1 else set(inos):
             self._in_doubt.pop(ino, None)
             lot = self._held.pop(ino)
             if lot is not None:

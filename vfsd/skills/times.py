@@ -131,4 +131,7 @@ class DirectoryTimes:
 
 
 def _brings_a_skill(change: Change) -> bool:
-    return any(isinstance(op, PutEntry) and op.name == SKILL for op in change.ops)
+    for op in change.ops:  # noqa: SIM110 (a generator costs more than the loop, and every change comes here)
+        if isinstance(op, PutEntry) and op.name == SKILL:
+            return True
+    return False
