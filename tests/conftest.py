@@ -8,6 +8,11 @@ import pytest
 from tests.support.mounted import MountFactory, mounting
 from tests.support.servers import RedisServer, redis_program, valkey_program
 
+# Their assertions are to be explained; tests of more than one directory import them.
+pytest.register_assert_rewrite(
+    "tests.faults.agreement", "tests.skills.model", "tests.tree.beside", "tests.tree.rebuild", "tests.tree.scene"
+)
+
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:

@@ -11,8 +11,6 @@ from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer
 from vfsd import Vfs, connect
 
-pytest.register_assert_rewrite("tests.faults.agreement")
-
 Connect: TypeAlias = Callable[[Mounted], Vfs]
 
 

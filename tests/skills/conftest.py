@@ -6,12 +6,10 @@ from typing import TypeAlias
 
 import pytest
 
-pytest.register_assert_rewrite("tests.skills.model", "tests.tree.rebuild", "tests.faults.agreement")
-
-from tests.control.conftest import connected  # noqa: E402, F401 (a fixture for the tests here)
-from tests.faults.agreement import stored  # noqa: E402 (its assertions are to be explained)
-from tests.support.mounted import Mounted  # noqa: E402
-from tests.support.servers import RedisServer  # noqa: E402
+from tests.control.conftest import connected  # noqa: F401 (a fixture for the tests here)
+from tests.faults.agreement import stored
+from tests.support.mounted import Mounted
+from tests.support.servers import RedisServer
 
 SKILL_MD = b"---\nname: review\ndescription: how to review\n---\nRead it first.\n"
 SCRIPT = b"#!/bin/sh\necho reviewed\n"

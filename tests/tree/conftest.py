@@ -2,9 +2,7 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.tree.beside", "tests.tree.rebuild", "tests.tree.scene")
-
-from tests.tree.scene import Scene  # noqa: E402 (its assertions are to be explained)
+from tests.tree.scene import Scene
 
 
 @pytest.fixture
