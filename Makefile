@@ -63,4 +63,4 @@ bench: ## measure how fast it is, beside other file systems; ARGS= goes to the b
 clean: ## unmount, then remove .venv and what builds and tests left; never a store
 	@if mountpoint -q "$$MNT"; then $(BIN)/vfsd umount "$$MNT"; fi
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find vfsd tests bench -name __pycache__ -prune -exec rm -rf {} +
+	find . -xdev -name __pycache__ -prune -exec rm -rf {} +

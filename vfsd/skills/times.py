@@ -20,7 +20,7 @@ class DirectoryTimes:
     def __init__(self, tree: Tree, kind: DirectoryMtime) -> None:
         self._tree = tree
         self._kind = kind
-        self._shape = tree.shape
+        self._shape = -1  # none: the first who asks makes it look at a tree that may be full already
         self._chains: dict[int, tuple[int, ...]] = {}
         """What :meth:`_chain` returned, for as long as the tree has this shape: writes ask again and again."""
         self._watched: set[int] = set()
