@@ -129,7 +129,6 @@ class DirectoryTimes:
         yield ROOT
 
 
-
 def _brings_a_skill(change: Change) -> bool:
     for op in change.ops:  # noqa: SIM110 (a generator costs more than the loop, and every change comes here)
         if isinstance(op, PutEntry) and op.name == SKILL:
