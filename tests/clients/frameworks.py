@@ -118,6 +118,13 @@ class NodeProject:
         return (self._place / name).read_text()
 
 
+def python(interpreter: Path | str, *arguments: str, env: Mapping[str, str] | None = None) -> str:
+    """Run a Python program at the root of the checkout, and return what it printed; its failure is the test's."""
+    done = _run([str(interpreter), *arguments], CHECKOUT, env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def run_python(interpreter: Path, program: str, *arguments: str) -> Any:
     """Run *program* (relative to the checkout) with another interpreter and return the JSON it printed."""
     return _json(_run([str(interpreter), str(CHECKOUT / program), *arguments], CHECKOUT, None))
