@@ -1,6 +1,7 @@
 """The examples do what they say."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -25,6 +26,14 @@ def test_restart_demo(store: str, redis_server: RedisServer, tmp_path: Path) -> 
         "mounted again:     notes/progress.md",
         f"seeded again:      notes/progress.md {files}",
     ]
+
+
+def test_a_demo_without_a_store_says_so(tmp_path: Path) -> None:
+    command = [sys.executable, "examples/skills_demo.py", "--redis", f"unix://{tmp_path}/none?db=0"]
+    done = subprocess.run(command, cwd=CHECKOUT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    *_, why, last = done.stderr.splitlines()
+    assert why.startswith("vfsd: ")
+    assert last == "the demonstration ended early: vfsd mount failed, and says above why"
 
 
 def test_skills_demo(tmp_path: Path) -> None:
