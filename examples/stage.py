@@ -127,6 +127,9 @@ def _answers_at(mountpoint: Path) -> bool:
 
 
 def _vfsd(*arguments: str) -> str:
-    """Run a vfsd command and return what it printed; what it complains of goes to the terminal."""
+    """Run a vfsd command and return what it printed; what it complains of goes to the terminal, and ends this."""
     command = [sys.executable, "-m", "vfsd", *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"the demonstration ended early: vfsd {arguments[0]} failed, and says above why")
+    return done.stdout

@@ -50,7 +50,7 @@ class MemoryCap:
     def check(self, tree: Tree, more: int) -> None:
         """Refuse what makes *tree* larger by *more* bytes if memory would exceed the limit. Errors: ENOSPC."""
         if self._limit and self._resident + _held(tree) - self._held + more > self._limit:
-            raise FsError(errno.ENOSPC)
+            raise FsError(errno.ENOSPC, "the daemon may not grow beyond its --max-memory")
 
 
 def _held(tree: Tree) -> int:

@@ -128,7 +128,7 @@ class _Walk:
         """Go one name further; return the names that are missing if it is not there."""
         here = self._here()
         if here.directory is None:
-            raise FsError(errno.ENOTDIR)
+            raise FsError(errno.ENOTDIR, f"{b'/'.join(self._names()).decode(errors='replace')} is no directory")
         if step.name == b".":
             return ()
         if step.name == b"..":
@@ -148,7 +148,7 @@ class _Walk:
         if self._trail:
             self._trail.pop()
         elif step.linked:
-            raise FsError(errno.EXDEV)
+            raise _leads_out()
 
     def _missing(self, step: _Step) -> tuple[bytes, ...]:
         names = (step.name, *(later.name for later in reversed(self._rest) if later.name != b"."))
@@ -164,10 +164,14 @@ class _Walk:
         if target.startswith(b"/"):
             inside = self._paths.inside(target)
             if inside is None:
-                raise FsError(errno.EXDEV)
+                raise _leads_out()
             target = inside
             self._trail.clear()
         self._ask(target, linked=True)
+
+
+def _leads_out() -> FsError:
+    return FsError(errno.EXDEV, "a symbolic link leads out of the scope")
 
 
 def listing(tree: Tree, directory: Inode, *, recursive: bool) -> list[tuple[bytes, Inode]]:

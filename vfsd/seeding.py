@@ -106,13 +106,13 @@ class Seeding:
     def _names(self, path: bytes, leaves: Mapping[Names, Leaf]) -> Names:
         spot = self._paths.find(path, follow=False)
         if spot.slash and not stat.S_ISDIR(leaves[()].mode):
-            raise FsError(errno.EISDIR)
+            raise FsError(errno.EISDIR, "a file is to be seeded: add its name to the path")
         return spot.names
 
     def _spot(self, path: bytes) -> Spot:
         spot = self._paths.find(path)
         if spot.inode is not None and spot.inode.directory is None:
-            raise FsError(errno.ENOTDIR)
+            raise FsError(errno.ENOTDIR, "a file is there, where a skill needs a directory")
         return spot
 
     # --- taking away

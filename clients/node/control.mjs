@@ -43,8 +43,10 @@ export class ControlClient {
   /**
    * @param {string} mountpoint
    * @param {{ timeoutMs?: number }} [options] how long (ms) a request may take if it does not say so itself
+   * @throws {VfsdError} ENOSYS, where Node is too old
    */
   constructor(mountpoint, { timeoutMs = TIMEOUT_MS } = {}) {
+    if (!('rawJSON' in JSON)) throw new VfsdError('ENOSYS', `vfsd needs Node 22 or newer; this is ${process.version}`);
     this.#mountpoint = mountpoint;
     this.#timeoutMs = timeoutMs;
   }

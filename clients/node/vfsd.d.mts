@@ -24,11 +24,13 @@ export class VfsdFilesystem extends LocalFilesystem {
      * @param {string} dir such as `skills/review`
      * @param {FileContent} skillMd its SKILL.md
      * @param {Record<string, FileContent>} [references] what is in its `references`, by name
-     * @param {{ files?: Record<string, FileContent> }} [options] anything else, by path below `dir`
+     * @param {{ files?: Record<string, FileContent>, modes?: Record<string, number> }} [options] anything else, by path
+     *   below `dir`, and permissions by that path (0o755 for a script); 0o644 by default
      * @returns {Promise<boolean>} false if the same skill was seeded already
      */
-    seedSkill(dir: string, skillMd: FileContent, references?: Record<string, FileContent>, { files }?: {
+    seedSkill(dir: string, skillMd: FileContent, references?: Record<string, FileContent>, { files, modes }?: {
         files?: Record<string, FileContent>;
+        modes?: Record<string, number>;
     }): Promise<boolean>;
     /** Return every file, seeded or stored, relative to the root, sorted. @returns {Promise<string[]>} */
     listAllPaths(): Promise<string[]>;

@@ -90,14 +90,15 @@ export class VfsdFilesystem extends LocalFilesystem {
    * @param {string} dir such as `skills/review`
    * @param {FileContent} skillMd its SKILL.md
    * @param {Record<string, FileContent>} [references] what is in its `references`, by name
-   * @param {{ files?: Record<string, FileContent> }} [options] anything else, by path below `dir`
+   * @param {{ files?: Record<string, FileContent>, modes?: Record<string, number> }} [options] anything else, by path
+   *   below `dir`, and permissions by that path (0o755 for a script); 0o644 by default
    * @returns {Promise<boolean>} false if the same skill was seeded already
    */
-  async seedSkill(dir, skillMd, references = {}, { files = {} } = {}) {
+  async seedSkill(dir, skillMd, references = {}, { files = {}, modes } = {}) {
     const named = Object.entries(references).map(([name, content]) => [`references/${name}`, content]);
     const given = { ...files, ...Object.fromEntries(named), 'SKILL.md': skillMd };
     const encoded = Object.fromEntries(Object.entries(given).map(([path, content]) => [path, base64(content)]));
-    const { changed } = await this.#ask('seed_skill', { dir, files: encoded });
+    const { changed } = await this.#ask('seed_skill', { dir, files: encoded, modes });
     return changed;
   }
 

@@ -15,6 +15,9 @@ if (chosen === undefined) {
   const mount = new Mount();
   try {
     await run(process.env.MODEL ?? chosen[1], mount, console.log);
+  } catch (error) {
+    console.error(`The example ended early: ${error instanceof Error ? error.message : error}`);
+    process.exitCode = 1;
   } finally {
     mount.remove();
   }

@@ -13,11 +13,13 @@ const VFSD = (process.env.VFSD ?? 'vfsd').split(' ');
 
 export class Mount {
   #place = mkdtempSync(join(tmpdir(), 'vfsd-example-'));
+  #started = false;
   path = join(this.#place, 'mnt');
 
   /** Mount, and return when the files are there. */
   start() {
     this.#vfsd('mount', this.path, '--scope', 'example', '--log-file', join(this.#place, 'log'));
+    this.#started = true;
   }
 
   /** End the daemon as a crash would. */
@@ -30,13 +32,18 @@ export class Mount {
 
   /** Unmount and leave nothing behind. */
   remove() {
-    this.#vfsd('umount', this.path);
+    if (this.#started) this.#vfsd('umount', this.path);
     rmSync(this.#place, { recursive: true });
   }
 
   /** @param {string[]} arguments_ */
   #vfsd(...arguments_) {
     const env = { ...process.env, VFSD_STORE: `sqlite:${join(this.#place, 'vfsd.db')}` };
-    return execFileSync(VFSD[0], [...VFSD.slice(1), ...arguments_], { env, encoding: 'utf-8', stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      return execFileSync(VFSD[0], [...VFSD.slice(1), ...arguments_], { env, encoding: 'utf-8', stdio: ['ignore', 'pipe', 'inherit'] });
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ENOENT') throw error;
+      throw new Error(`there is no command ${VFSD[0]}: put vfsd on the PATH, or name it in VFSD (VFSD=.venv/bin/vfsd)`);
+    }
   }
 }

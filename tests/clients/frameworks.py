@@ -118,6 +118,13 @@ class NodeProject:
         return (self._place / name).read_text()
 
 
+def python(interpreter: Path | str, *arguments: str, env: Mapping[str, str] | None = None) -> str:
+    """Run a Python program at the root of the checkout, and return what it printed; its failure is the test's."""
+    done = _run([str(interpreter), *arguments], CHECKOUT, env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def run_python(interpreter: Path, program: str, *arguments: str) -> Any:
     """Run *program* (relative to the checkout) with another interpreter and return the JSON it printed."""
     return _json(_run([str(interpreter), str(CHECKOUT / program), *arguments], CHECKOUT, None))
@@ -177,8 +184,13 @@ def _install(command: list[str], place: Path, what: str, remedy: str) -> None:
     except subprocess.TimeoutExpired:
         raise CannotInstall(f"tests/clients cannot install {what} within {_INSTALL_SECONDS} s") from None
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
-        raise CannotInstall(f"tests/clients cannot install {what} (is the network there?); it said: {said[0]}")
+        raise CannotInstall(f"tests/clients cannot install {what} (is the network there?); it said: {_complaint(done)}")
+
+
+def _complaint(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the line of an installer's output that says why it failed: the first error, for warnings come before."""
+    said = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
+    return next((line for line in said if line.startswith(("ERROR", "npm error"))), said[0])
 
 
 def _run(command: list[str], place: Path, env: Mapping[str, str] | None) -> Program:

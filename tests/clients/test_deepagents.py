@@ -17,3 +17,12 @@ def test_the_backend_is_as_on_tmpfs(
     assert [match["path"] for match in expected["glob below"]["gave"]["matches"]] == ["/notes/a.md", "/notes/long.md"]
     assert len(expected["grep"]["gave"]["matches"]) == 2
     assert not any("raised" in outcome for name, outcome in expected.items() if "outside" not in name)
+
+
+def test_an_agent_is_told_of_seeded_skills(deepagents: Path, mount: MountFactory, redis_server: RedisServer) -> None:
+    mounted = mount(redis_server.url)
+    skill_md = "---\nname: review\ndescription: How this team reviews code\n---\nWith care.\n"
+    assert mounted.vfsd("skill", "add", str(mounted.path), "-", text=skill_md).returncode == 0
+    (told,) = run_python(deepagents, "tests/clients/python/skills.py", str(mounted.path))
+    assert "How this team reviews code" in told
+    assert "/skills/review/SKILL.md" in told

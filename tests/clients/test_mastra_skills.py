@@ -15,6 +15,7 @@ def test_skills_are_as_on_tmpfs(
     assert node.result(program, str(mount(redis_server.url).path)) == expected
     gave = {outcome["step"]: outcome.get("gave") for outcome in expected}
     assert gave["reference"] == "Prefer short names.\n"
+    assert gave["reference without its directory"] is None
     assert gave["rewritten in place"] == ["review: Reviews prose"]
     assert gave["replaced by another file"] == ["review: Reviews maps"]
     assert gave["a skill renamed"] == ["design: Plans work", "review: Reviews maps"]

@@ -92,13 +92,17 @@ def test_the_end_of_a_scope(node: NodeProject, mounted: Mounted) -> None:
 
 
 def test_seeds(node: NodeProject, mounted: Mounted) -> None:
+    """Mastra finds a reference by its path in the skill, and by its bare name on no file system."""
+    names = ["SKILL.md", "references/style.md", "scripts/check.sh"]
     found = node.result("tests/clients/node/seeds.mjs", str(mounted.path), env=mounted.environment)
     assert found == {
         "seeded": [True, False, True, False, True, True],
         "before": ["review: Reviews prose"],
         "reloaded": ["review: Reviews maps"],
         "read": ["hello\n", "Prefer short names.\n"],
-        "reference": "Prefer short names.\n",
-        "all": ["notes.md", "readme.md", "skills/review/SKILL.md", "skills/review/references/style.md"],
+        "references": ["Prefer short names.\n", None, None, "#!/bin/sh\necho checked\n", ["style.md"]],
+        "ran": "checked\n",
+        "all": ["notes.md", "readme.md", *(f"skills/review/{name}" for name in names)],
         "broken": "EINVAL",
+        "stray": "EINVAL",
     }

@@ -1,10 +1,11 @@
-"""``pip install .``: the wheel has the package and its licence, and puts ``vfsd`` on the PATH."""
+"""``pip install .``: the wheel has the package and its licence, and puts ``vfsd`` on the PATH. The sdist has it all."""
 
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -37,6 +38,17 @@ def test_it_has_the_package_and_nothing_else(wheel: Path) -> None:
     assert beside == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 
 
+def test_the_sdist_has_what_a_checkout_has(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = tmp_path.iterdir()
+    with tarfile.open(built) as archive:
+        names = {name.split("/", 1)[1] for name in archive.getnames()}
+    assert {"clients/node/vfsd.mjs", "clients/node/README.md", "examples/mastra/.npmrc", "docs/agents.md"} <= names
+    assert {"Makefile", "tools/setup", ".ci/run", "tests/clients/node/package-lock.json"} <= names
+    assert not [name for name in names if "node_modules" in name or name.endswith((".pyc", ".db"))]
+
+
 def test_installed_it_puts_vfsd_on_the_path(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=False)
     python = tmp_path / "venv" / "bin" / "python"
@@ -48,6 +60,30 @@ def test_installed_it_puts_vfsd_on_the_path(wheel: Path, tmp_path: Path) -> None
     assert _printed(["vfsd", "--version"], environment, tmp_path).startswith(f"vfsd {vfsd.__version__}\n")
     where = _printed([str(python), "-c", "import vfsd; print(vfsd.__file__)"], environment, tmp_path)
     assert where.startswith(os.fspath(tmp_path))
+
+
+def test_the_client_needs_nothing_else(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--no-index",
+        "--no-deps",
+        "--quiet",
+        str(wheel),
+    ]
+    subprocess.run(command, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    program = (
+        "from vfsd import connect\n"
+        "try:\n    connect('/nowhere')\n"
+        "except ConnectionRefusedError as error:\n    print(error.filename)\n"
+    )
+    assert _printed([python, "-I", "-c", program], {"VFSD_RUNTIME_DIR": str(tmp_path)}, tmp_path) == "/nowhere\n"
 
 
 def _printed(command: list[str], environment: dict[str, str], cwd: Path) -> str:

@@ -1,7 +1,6 @@
 """Seeding a live mount: at once, in one step, over what was cached or stored, on read-only mounts, and back again."""
 
 import errno
-import json
 import os
 import threading
 from pathlib import Path
@@ -9,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.control.conftest import Connect
-from tests.mount.commands import failure, statuses, success
 from tests.skills.conftest import RULES, SCRIPT, SKILL_MD, Kept
-from tests.support.mounted import Mounted, MountFactory, run_vfsd
+from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer
 from tests.support.syscalls import closing_fd
 
@@ -148,6 +146,8 @@ def test_a_file_and_a_directory_cannot_take_each_others_place(mounted: Mounted, 
         assert caught.value.errno == errno.EINVAL
     with pytest.raises(NotADirectoryError):
         vfs.seed_skill("skills/review", SKILL_MD, files={"a": "x", "a/b": "y"})
+    with pytest.raises(OSError, match="'modes' has scripts/b, which 'files' has not"):
+        vfs.seed_skill("skills/review", SKILL_MD, files={"scripts/a": "x"}, modes={"scripts/b": 0o755})
     assert sorted(os.listdir(mounted.path)) == ["directory", "file"]
 
 
@@ -182,79 +182,6 @@ def test_a_read_only_mount_can_be_seeded(
     assert vfs.seed_remove("") == 5
     assert (reading.path / "file").read_bytes() == b"stored"
     assert kept(mounted) == {"file": b"stored"}
-
-
-# --- commands
-
-
-def test_commands(mount: MountFactory, redis_server: RedisServer, skill: Path, tmp_path: Path) -> None:
-    mounted = mount(redis_server.url)
-    place = str(mounted.path)
-    assert success(mounted.vfsd("skill", "add", place, f"{skill}", f"{skill}:/other")) == (
-        "seeded /skills/review\nseeded /other\n"
-    )
-    assert (mounted.path / "other/scripts/run.sh").stat().st_mode & 0o777 == 0o755
-    assert "as it was seeded before" in success(mounted.vfsd("skill", "add", place, str(skill)))
-    (tmp_path / "plain").write_bytes(b"plain")
-    assert success(mounted.vfsd("seed", place, "plain", "--from", str(tmp_path / "plain"))) == "seeded plain\n"
-    assert (mounted.path / "plain").read_bytes() == b"plain"
-    found = json.loads(success(mounted.vfsd("skill", "list", place, "--json")))
-    assert found["skills"][1] == {
-        "dir": "skills/review",
-        "name": "review",
-        "description": "how to review",
-        "files": ["SKILL.md", "references/rules.md", "scripts/run.sh"],
-    }
-    assert {"path": "plain", "state": "seeded"} in found["seeds"]
-    assert success(mounted.vfsd("skill", "list", place)).splitlines()[-1] == "2 skills, 1 other seeds"
-    assert "several skills are called so" in failure(mounted.vfsd("skill", "remove", place, "review"), 2)
-    assert success(mounted.vfsd("skill", "remove", place, "other")) == "removed 3 files\n"
-    assert success(mounted.vfsd("skill", "remove", place, "review")) == "removed 3 files\n"
-    assert os.listdir(mounted.path) == ["plain"]
-    (entry,) = statuses(mounted, mounted.path)
-    assert (entry["files"], entry["seeded"], entry["shadowed"]) == (1, 1, 0)
-
-
-def test_content_on_standard_input(mount: MountFactory, redis_server: RedisServer) -> None:
-    mounted = mount(redis_server.url)
-    place = str(mounted.path)
-    run = mounted.vfsd
-    assert success(run("skill", "add", place, "-", text=SKILL_MD.decode())) == "seeded /skills/review\n"
-    assert success(run("seed", place, "file", "--from", "-", text="text")) == "seeded file\n"
-    assert (mounted.path / "skills/review/SKILL.md").read_bytes() == SKILL_MD
-    assert (mounted.path / "file").read_bytes() == b"text"
-    line = failure(run("skill", "add", place, "-", text="# no head"), 2)
-    assert line.startswith("standard input: SKILL.md: it has no front matter")
-
-
-def test_commands_that_cannot_be_done(
-    mount: MountFactory, redis_server: RedisServer, skill: Path, tmp_path: Path
-) -> None:
-    mounted = mount(redis_server.url)
-    place = str(mounted.path)
-    assert "a skill is a directory" in failure(mounted.vfsd("skill", "add", place, str(tmp_path / "run")), 2)
-    assert "No such file" in failure(mounted.vfsd("skill", "add", place, str(tmp_path / "nowhere")), 2)
-    assert "No such file" in failure(mounted.vfsd("seed", place, "x", "--from", str(tmp_path / "nowhere")), 2)
-    assert "nothing is seeded there" in failure(mounted.vfsd("skill", "remove", place, "nothing"), 1)
-    assert "no vfsd mount" in failure(mounted.vfsd("skill", "list", str(tmp_path)), 12)
-
-
-def test_a_start_with_a_wrong_seed_is_refused_before_anything_happens(
-    mount: MountFactory, redis_server: RedisServer, skill: Path, tmp_path: Path
-) -> None:
-    mounted = mount(redis_server.url, start=False)
-    (skill / "SKILL.md").write_text("---\nname: review\n---\n")
-    arguments = ["mount", str(mounted.path), "--scope", mounted.scope, "--log-file", str(mounted.log)]
-    for wrong, why in (
-        (["--skill", str(tmp_path / "nowhere")], "No such file"),
-        (["--skill", str(skill)], "lacks the description"),
-        (["--seed", str(tmp_path)], "expected SRC:DEST"),
-        (["--seed", f"{tmp_path / 'nowhere'}:/x"], "No such file"),
-    ):
-        assert why in failure(run_vfsd(*arguments, *wrong, env=mounted.environment), 2)
-        with redis_server.client() as client:
-            assert client.keys(f"*{mounted.scope}*") == []
-        assert not mounted.path.exists()
 
 
 def test_a_tree_is_seeded_as_it_is_and_merges_with_what_is_stored(

@@ -32,6 +32,8 @@ def seed_given(text: str) -> Given:
 def _given(source: str, dest: str, text: str) -> Given:
     if not source:
         raise UsageError(f"{text!r} names nothing on this disk: write what is to be seeded before the colon")
+    if os.path.lexists(text) and not os.path.lexists(source):
+        raise UsageError(f"{text}: DEST follows the last colon, and there is no {source}: write {text}:DEST")
     return Given(os.path.abspath(source), dest or None)  # noqa: PTH100 (a Path would follow links)
 
 

@@ -51,7 +51,9 @@ _NO_ID = 2**32 - 1
 @click.option(
     "--fsync", "fsync_mode", metavar="MODE", default="none", help="fsync waits for (Redis): none, wait:N, waitaof."
 )
-@click.option("--skill", "skills", multiple=True, metavar="DIR[:DEST]", help="Show a skill at /skills/NAME or DEST.")
+@click.option(
+    "--skill", "skills", multiple=True, metavar="DIR[:DEST]", help="Show a skill at /skills/NAME or DEST; not stored."
+)
 @click.option("--seed", "seeds", multiple=True, metavar="SRC:DEST", help="Show a file or a tree at DEST; not stored.")
 @click.option(
     "--seed-policy",
@@ -82,6 +84,7 @@ def mount(mountpoint: str, store: str | None, foreground: bool, **given: Any) ->
     check_sources(config.skills, config.seeds)
     with _reserved(config.mountpoint) as reservation:
         if _is_mounted(config):
+            _check_no_seeds(config)
             click.echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
             return
         for note in places.make_ready(config.mountpoint, nonempty="nonempty" in _names(given["options"])):
@@ -183,6 +186,15 @@ def _is_mounted(config: MountConfig) -> bool:
     if registered is not None and registered.store != hidden(config.store):
         raise MountpointError(f"{config.mountpoint}: scope {config.scope} of {registered.store} is mounted there")
     return True
+
+
+def _check_no_seeds(config: MountConfig) -> None:
+    """Refuse to say of a mount that was there before that it shows what *config* names. Raises MountpointError."""
+    if config.skills or config.seeds:
+        raise MountpointError(
+            f"{config.mountpoint}: scope {config.scope} is already mounted there, and was not seeded now: "
+            "use 'vfsd skill add' and 'vfsd seed'"
+        )
 
 
 class _Progress:

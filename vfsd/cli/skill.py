@@ -16,7 +16,7 @@ from vfsd import mountpoint as places
 from vfsd.answers import Seeds
 from vfsd.cli.given import skill_given
 from vfsd.client import Vfs, connect
-from vfsd.errors import FsError, NotMounted, UsageError, VfsdError
+from vfsd.errors import FsError, NotMounted, StoreFull, UsageError, VfsdError
 from vfsd.skills.frontmatter import SKILL_FILE, front_matter
 from vfsd.skills.planting import Leaf
 from vfsd.skills.sources import SKILLS, Source, read_skill
@@ -24,6 +24,15 @@ from vfsd.tree import content
 
 _STDIN = "-"
 _PERMISSIONS = 0o7777
+_MODE = 0o644
+"""Of what comes from a pipe."""
+_PATHS = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
+_KINDS = {
+    **dict.fromkeys((*_PATHS, errno.EFBIG), UsageError),
+    errno.ECONNREFUSED: NotMounted,
+    errno.ENOSPC: StoreFull,
+}
+"""What a command ends with when the daemon answers so: what was asked for cannot be meant, unless it says otherwise."""
 
 
 @click.group()
@@ -31,11 +40,17 @@ def skill() -> None:
     """Show skills in a live mount, list them, and take them away again. They are not stored."""
 
 
-@skill.command()
+@skill.command(context_settings={"allow_interspersed_args": False})  # else -:DEST would be taken for an option
 @click.argument("mountpoint")
 @click.argument("skills", nargs=-1, required=True, metavar="DIR[:DEST]...")
 def add(mountpoint: str, skills: tuple[str, ...]) -> None:
-    """Show each DIR, a directory with a SKILL.md, at /skills/NAME or DEST. For - as DIR, stdin is its SKILL.md."""
+    """Show skills in a live mount, each at DEST.
+
+    DIR is a directory with a SKILL.md; - stands for one with nothing else, whose SKILL.md comes on standard input.
+    DEST follows the last colon, and is /skills/NAME by default, with the name that the SKILL.md says.
+    """
+    if sum(not _is_path(text) for text in skills) > 1:
+        raise UsageError("only one skill can come on standard input: give the others as directories")
     sources = [read_skill(skill_given(text)) if _is_path(text) else None for text in skills]
     with _asking(mountpoint) as vfs:
         for text, source in zip(skills, sources, strict=True):
@@ -77,7 +92,10 @@ def _say(dest: str, changed: bool) -> None:
 @click.argument("mountpoint")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object: skills, and every seed with its state.")
 def list_(mountpoint: str, as_json: bool) -> None:
-    """List what is seeded, and what hides, or gave way to, a stored file."""
+    """List what is seeded.
+
+    Skills come first, then what hides a stored file, or gave way to one (--seed-policy keep).
+    """
     with _asking(mountpoint) as vfs:
         found = vfs.seed_list()
     if as_json:
@@ -89,12 +107,14 @@ def list_(mountpoint: str, as_json: bool) -> None:
 
 def _print(found: Seeds) -> None:
     for one in found.skills:
-        click.echo(_printable(f"{one.dir}  {one.name}, {len(one.files)} files: {' '.join(one.description.split())}"))
+        click.echo(
+            _printable(f"{one.dir or '/'}  {one.name}, {len(one.files)} files: {' '.join(one.description.split())}")
+        )
     meanings = {"shadows": "hides a stored file", "kept": "a stored file is shown in its place"}
     for seed in found.seeds:
         if seed.state in meanings:
             click.echo(_printable(f"{seed.path}  {meanings[seed.state]}"))
-    inside = {f"{one.dir}/{name}" for one in found.skills for name in one.files}
+    inside = {f"{one.dir}/{name}".lstrip("/") for one in found.skills for name in one.files}
     others = sum(seed.path not in inside for seed in found.seeds)
     click.echo(f"{len(found.skills)} skills, {others} other seeds")
 
@@ -107,9 +127,12 @@ def _printable(text: str) -> str:
 @click.argument("mountpoint")
 @click.argument("which", metavar="NAME|PATH")
 def remove(mountpoint: str, which: str) -> None:
-    """Take away the skill called NAME, or the seeds at and below PATH; stored files they hid are seen again."""
+    """Take a skill or other seeds away.
+
+    That is the skill called NAME, or all seeds at and below PATH. Stored files that they hid are seen again.
+    """
     with _asking(mountpoint) as vfs:
-        named = [one.dir for one in vfs.seed_list().skills if one.name == which]
+        named = [one.dir or "/" for one in vfs.seed_list().skills if one.name == which]
         if len(named) > 1:
             raise UsageError(f"{which}: several skills are called so, at {', '.join(named)}: name one by its path")
         click.echo(f"removed {vfs.seed_remove(named[0] if named else which)} files")
@@ -120,7 +143,10 @@ def remove(mountpoint: str, which: str) -> None:
 @click.argument("dest")
 @click.option("--from", "source", required=True, metavar="FILE|-", help="The file to show; - is standard input.")
 def seed(mountpoint: str, dest: str, source: str) -> None:
-    """Show a file at DEST in a live mount. It is not stored."""
+    """Show a file at DEST in a live mount.
+
+    It is not stored. A whole tree is seeded by vfsd mount --seed, a skill by vfsd skill add.
+    """
     data, mode = _read(source)
     with _asking(mountpoint) as vfs:
         _say(dest, vfs.seed_file(dest, data, mode=mode))
@@ -128,9 +154,14 @@ def seed(mountpoint: str, dest: str, source: str) -> None:
 
 def _read(source: str) -> tuple[bytes, int]:
     if source == _STDIN:
-        return sys.stdin.buffer.read(), 0o644
+        return sys.stdin.buffer.read(), _MODE
     try:
-        return Path(source).read_bytes(), Path(source).stat().st_mode & _PERMISSIONS
+        mode = Path(source).stat().st_mode
+        return Path(source).read_bytes(), mode & _PERMISSIONS if stat.S_ISREG(mode) else _MODE
+    except IsADirectoryError:
+        raise UsageError(
+            f"{source}: cannot be seeded: a directory; name a file of it, or seed it with vfsd mount --seed"
+        ) from None
     except OSError as error:
         raise UsageError(f"{source}: cannot be seeded: {error.strerror}") from None
 
@@ -147,7 +178,5 @@ def _asking(mountpoint: str) -> Iterator[Vfs]:
 
 
 def _fail(error: OSError) -> NoReturn:
-    message = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
-    if error.errno == errno.ECONNREFUSED:
-        raise NotMounted(message) from None
-    raise (UsageError if error.errno == errno.EINVAL else VfsdError)(message) from None
+    message = str(error.strerror) if error.filename is None else f"{error.filename or '/'}: {error.strerror}"
+    raise _KINDS.get(error.errno or 0, VfsdError)(message) from None

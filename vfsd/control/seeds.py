@@ -1,10 +1,12 @@
 """The operations of the control socket on seeds: arguments in, :mod:`vfsd.seeding` asked, an answer out. No rules."""
 
+import errno
 from typing import Any
 
 from vfsd.control.arguments import Arguments
 from vfsd.control.protocol import path_text
 from vfsd.control.server import Handler
+from vfsd.errors import FsError
 from vfsd.seeding import Seeding, SkillListed
 from vfsd.skills.planting import Names
 
@@ -21,7 +23,11 @@ def seed_operations(seeding: Seeding) -> dict[str, Handler]:
 
     async def seed_skill(given: Arguments) -> dict[str, Any]:
         modes = given.numbers("modes", most=_PERMISSIONS)
-        files = {path: (data, modes.get(path, _MODE)) for path, data in given.contents("files").items()}
+        contents = given.contents("files")
+        stray = modes.keys() - contents.keys()
+        if stray:
+            raise FsError(errno.EINVAL, f"'modes' has {path_text(min(stray))}, which 'files' has not")
+        files = {path: (data, modes.get(path, _MODE)) for path, data in contents.items()}
         skill, changed = await seeding.skill(given.path("dir"), files)
         return {"dir": given.text("dir"), "name": skill.name, "changed": changed}
 

@@ -115,7 +115,7 @@ async def _answer(line: bytes, handlers: Mapping[str, Handler]) -> tuple[bytes, 
 
 def _refusal(request: protocol.Request, number: int, why: str, details: dict[str, Any]) -> bytes:
     """Return the line that refuses *request*, with the paths that it is about."""
-    given = [request.arguments.get(name) for name in ("path", "source", "target")]
+    given = [request.arguments.get(name) for name in ("path", "dir", "source", "target")]
     named = [path[:_ECHOED] for path in given if isinstance(path, str)]
     paths = dict(zip(("path", "target"), named, strict=False))
     message = f"{' -> '.join(paths.values())}: {why}" if paths else why

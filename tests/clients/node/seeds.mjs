@@ -2,6 +2,7 @@
 // the times of directories here, its default: a seed that changes has to move those of its own.
 
 import { Workspace } from '@mastra/core/workspace';
+import { execFileSync } from 'node:child_process';
 import { setTimeout as later } from 'node:timers/promises';
 import { VfsdError, VfsdFilesystem } from 'vfsd';
 import { print } from './report.mjs';
@@ -10,6 +11,7 @@ const [mountpoint] = process.argv.slice(2);
 const filesystem = new VfsdFilesystem({ mountpoint });
 const skill = (/** @type {string} */ description) => `---\nname: review\ndescription: ${description}\n---\nDo it with care.\n`;
 const references = { 'style.md': 'Prefer short names.\n' };
+const more = { files: { 'scripts/check.sh': '#!/bin/sh\necho checked\n' }, modes: { 'scripts/check.sh': 0o755 } };
 
 /** @param {Promise<unknown>} refused */
 const code = (refused) => refused.then(() => 'nothing', (error) => (error instanceof VfsdError ? error.code : String(error)));
@@ -19,7 +21,7 @@ const seeded = [
   await filesystem.seedFile('readme.md', 'hello\n'),
   await filesystem.seedSkill('skills/review', skill('Reviews code'), references),
   await filesystem.seedSkill('skills/review', skill('Reviews code'), references),
-  await filesystem.seedSkill('skills/review', skill('Reviews prose'), references),
+  await filesystem.seedSkill('skills/review', skill('Reviews prose'), references, more),
 ];
 await filesystem.writeFile('notes.md', 'noted\n');
 const workspace = new Workspace({ filesystem, skills: ['skills'] });
@@ -32,7 +34,7 @@ const descriptions = async () => (await skills.list()).map(({ name, description 
 const before = await descriptions();
 const looked = Date.now();
 while (Date.now() <= looked) await later(1);
-seeded.push(await filesystem.seedSkill('skills/review', skill('Reviews maps'), references));
+seeded.push(await filesystem.seedSkill('skills/review', skill('Reviews maps'), references, more));
 await skills.maybeRefresh();
 
 print({
@@ -43,8 +45,16 @@ print({
     await filesystem.readFile('readme.md', { encoding: 'utf-8' }),
     await filesystem.readFile('skills/review/references/style.md', { encoding: 'utf-8' }),
   ],
-  reference: await skills.getReference('review', 'references/style.md'),
+  references: [
+    await skills.getReference('review', 'references/style.md'),
+    await skills.getReference('review', 'style.md'),
+    await skills.getReference('review', 'none.md'),
+    await skills.getScript('review', 'scripts/check.sh'),
+    await skills.listReferences('review'),
+  ],
+  ran: execFileSync(`${mountpoint}/skills/review/scripts/check.sh`, { encoding: 'utf-8' }),
   all: await filesystem.listAllPaths(),
   broken: await code(filesystem.seedSkill('skills/broken', 'no front matter\n')),
+  stray: await code(filesystem.seedSkill('skills/stray', skill('Strays'), {}, { modes: { 'scripts/none.sh': 0o755 } })),
 });
 await workspace.destroy();
