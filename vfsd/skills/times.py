@@ -20,11 +20,11 @@ class DirectoryTimes:
     def __init__(self, tree: Tree, kind: DirectoryMtime) -> None:
         self._tree = tree
         self._kind = kind
-        self._shape = tree.shape
         self._chains: dict[int, tuple[int, ...]] = {}
         """What :meth:`_chain` returned, for as long as the tree has this shape: writes ask again and again."""
         self._watched: set[int] = set()
         """The skills and the directories above them, of this shape."""
+        self._look_again()
 
     def above(self, change: Change) -> tuple[int, ...]:
         """Return the directories in whose times *change*, which is not applied yet, must show.
@@ -127,7 +127,6 @@ class DirectoryTimes:
             yield ino
             ino = self._tree.directory(ino).parent
         yield ROOT
-
 
 
 def _brings_a_skill(change: Change) -> bool:
