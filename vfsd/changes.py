@@ -35,7 +35,7 @@ from vfsd.skills.times import DirectoryTimes
 from vfsd.skills.translation import Step
 from vfsd.store.base import Claim, Store
 from vfsd.tree.attributes import NewAttributes, plan_setattr
-from vfsd.tree.change import Change, DropInode, Limits, PutInode
+from vfsd.tree.change import Change, Limits, PutInode
 from vfsd.tree.tree import Tree
 from vfsd.turns import Touched, Turns
 
@@ -93,7 +93,7 @@ class Changes:
         self._claim = claim
         self._beside = Beside(nursery)
         self._turns = Turns()
-        self.behind = Behind(tree, self.make, self._beside)
+        self.behind = Behind(tree, self.seeds.ledger, self.make, self._beside)
 
     async def make(self, touched: Touched, plan: Plan) -> Change:
         """Take the turn on what is *touched*, *plan*, commit, apply; return the change. Raises FsError, StoreError."""
@@ -121,7 +121,7 @@ class Changes:
             self._quota.check_memory(planted.change)
             self._take_in(planted.change)
             self.seeds.planted(planted)
-            self.behind.stored(op.ino for op in planted.change.ops if isinstance(op, DropInode))
+            self.behind.seeded(planted.change)
         finally:
             self._turns.give_back(inos)
         if planted.change.ops:
@@ -227,7 +227,7 @@ class Changes:
         """
         seen = self._take_in(planned.step.memory)
         self.seeds.applied(planned.step)
-        self.behind.stored(planned.inos if planned.step.memory.ops else ())
+        self.behind.stored(planned.inos if planned.step.memory.ops else (), planned.step.store)
         return seen
 
     def _take_in(self, change: Change) -> tuple[int, ...]:
@@ -284,7 +284,8 @@ class Changes:
             self._take_in(drafted.change)
             self.seeds.ledger.emptied(ino)
             if not self._is_forgotten(drafted.inos):
-                self.behind.emptied(ino, drafted.moved)
+                self.behind.emptied(ino)
+                self.behind.moved(drafted.moved)
         finally:
             self._turns.give_back(drafted.inos)
 
