@@ -29,6 +29,7 @@ from vfsd.config import DirectoryMtime
 from vfsd.errors import FsError, InDoubt, StoreError
 from vfsd.memory import MemoryCap
 from vfsd.quota import Demand, Quota
+from vfsd.skills.loose import appearing
 from vfsd.skills.planting import Planted, touched
 from vfsd.skills.seeds import Seeds
 from vfsd.skills.times import DirectoryTimes
@@ -83,8 +84,8 @@ class Changes:
     def __init__(self, tree: Tree, store: Store, claim: Claim | None, nursery: trio.Nursery, memory: MemoryCap) -> None:
         self.limits = Limits() if claim is None else claim.limits
         self.seeds = Seeds(tree)
-        self._quota = Quota(tree, self.limits, memory, self.seeds.ledger)
         self.times = DirectoryTimes(tree, DirectoryMtime.SKILLS)
+        self._quota = Quota(tree, self.limits, memory, self.seeds.ledger)
         self.on_settled: OnSettled = _nobody_to_tell
         self.on_moved: OnMoved = _nobody_to_notify
         self.last_error: tuple[int, str] | None = None
@@ -124,9 +125,9 @@ class Changes:
             self.behind.seeded(planted.change)
         finally:
             self._turns.give_back(inos)
-        if planted.change.ops:
-            with trio.CancelScope(shield=True):  # the kernel is to know even if who asked has gone
-                await self.on_settled(planted.change)
+        told = (*planted.change.ops, *appearing(planted.skills.values()))
+        with trio.CancelScope(shield=True):  # the kernel is to know even if who asked has gone
+            await self.on_settled(Change(told, grows=False))
         return planted
 
     async def _planned(self, touched: Touched, plan: Plan) -> _Planned:

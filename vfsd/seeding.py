@@ -91,7 +91,7 @@ class Seeding:
             top = self._spot(path).names
             directory = planting.directory(top, leaves[()].mode) if () in leaves else planting.directory(top)
             _put(planting, top, leaves)
-            planting.name_skill(directory, said.name, said.description)
+            planting.name_skill(top, said.name, said.description)
             self._replace(planting, directory)
             return planting.planted()
 
