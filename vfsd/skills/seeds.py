@@ -9,7 +9,7 @@ from typing import NamedTuple
 from vfsd.skills.ledger import Ledger
 from vfsd.skills.planting import Names, Planted, Skill
 from vfsd.skills.translation import Step, translate
-from vfsd.tree.change import ROOT, Change, DropInode
+from vfsd.tree.change import ROOT, Change, DropInode, PutEntry
 from vfsd.tree.names import Place
 from vfsd.tree.tree import Tree
 
@@ -42,13 +42,20 @@ class Seeds:
         return translate(self._tree, self.ledger, change, now_ns) if self.ledger.homes else Step(change, change)
 
     def applied(self, step: Step) -> None:
-        """Enter a *step* that memory has taken."""
+        """Enter a *step* that memory has taken. A directory that it moved is no skill any more, nor part of one."""
+        if self._skills:
+            self._let_go([op.ino for op in step.memory.ops if isinstance(op, PutEntry)])
         if self.ledger.homes:
             self._strike(step.memory)
             for ino in step.fresh:
                 self.ledger.discard(ino)
             for place in step.bared:
                 self.ledger.shadowed.pop(place, None)
+
+    def _let_go(self, named: list[int]) -> None:
+        for moved in (ino for ino in named if self._is_directory(ino)):
+            left = [(ino, self._skills[ino]) for ino, _ in self.skills() if not self._tree.is_below(ino, moved)]
+            self._skills = {ino: skill.without_part(moved) for ino, skill in left}
 
     def _strike(self, change: Change) -> None:
         for op in change.ops:
