@@ -37,9 +37,10 @@ class Behind:
         """Whether the store still has what file *ino* held before it was opened with O_TRUNC."""
         return ino in self._files
 
-    def emptied(self, ino: int) -> None:
-        """Enter file *ino*."""
+    def emptied(self, ino: int, moved: tuple[int, ...]) -> None:
+        """Enter file *ino*, and the directories of which that *moved* the times."""
         self._files.add(ino)
+        self.moved(moved)
 
     def moved(self, directories: Iterable[int]) -> None:
         """Enter those of *directories*, of which the times have moved in memory alone, that are stored."""

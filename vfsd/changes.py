@@ -125,9 +125,8 @@ class Changes:
             self.behind.seeded(planted.change)
         finally:
             self._turns.give_back(inos)
-        told = (*planted.change.ops, *appearing(planted.skills.values()))
         with trio.CancelScope(shield=True):  # the kernel is to know even if who asked has gone
-            await self.on_settled(Change(told, grows=False))
+            await self.on_settled(Change((*planted.change.ops, *appearing(planted.skills.values())), grows=False))
         return planted
 
     async def _planned(self, touched: Touched, plan: Plan) -> _Planned:
@@ -276,17 +275,17 @@ class Changes:
     # --- truncation on open
 
     async def truncate_on_open(self, ino: int) -> None:
-        """Empty file *ino* in memory because it is opened with O_TRUNC. Errors: see :func:`plan_setattr`."""
+        """Empty *ino* in memory: it is opened with O_TRUNC. Errors: see :func:`plan_setattr`; ENOSPC for a seed."""
         self._writable_claim()
         drafted = await self._drafted(
             lambda: (ino,), lambda now_ns: plan_setattr(self._tree, ino, NewAttributes(size=0), now_ns)
         )
         try:
+            self._quota.check(self.seeds.translated(drafted.change, drafted.now_ns))
             self._take_in(drafted.change)
             self.seeds.ledger.emptied(ino)
             if not self._is_forgotten(drafted.inos):
-                self.behind.emptied(ino)
-                self.behind.moved(drafted.moved)
+                self.behind.emptied(ino, drafted.moved)
         finally:
             self._turns.give_back(drafted.inos)
 
