@@ -56,7 +56,8 @@ class Seeding:
                 else:
                     await self._show_skill(source.dest, source.leaves, source.skill)
             except FsError as error:
-                raise UsageError(f"cannot seed {os.fsdecode(source.dest)}: {error.why}") from None
+                place, remedy = os.fsdecode(source.dest), "mount without it to move away what stands there"
+                raise UsageError(f"cannot seed {place}: {error.why}; {remedy}") from None
 
     async def file(self, path: bytes, data: bytes, mode: int) -> bool:
         """Show a file of *data* at *path*, in one step; return whether that changed anything.
