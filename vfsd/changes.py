@@ -160,9 +160,10 @@ class Changes:
 
     def _due(self, change: Change) -> tuple[int, ...]:
         """Return the directories above *change* whose times must move with it, but for those it moves anyway."""
-        if not (above := self.times.above(change)):
+        above, stirred = self.times.above(change), self.times.around(self.seeds.stirred(change))
+        if not (above or stirred):
             return ()
-        due = {*self.times.seen(above), *self.behind.owed(above)}
+        due = {*self.times.seen(above), *self.behind.owed((*above, *stirred))}
         return tuple(due - {op.ino for op in change.ops if isinstance(op, PutInode)})
 
     async def _carry_out(self, claim: Claim, planned: _Planned) -> tuple[int, ...]:

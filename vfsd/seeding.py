@@ -56,7 +56,10 @@ class Seeding:
                 else:
                     await self._show_skill(source.dest, source.leaves, source.skill)
             except FsError as error:
-                place, remedy = os.fsdecode(source.dest), "mount without it to move away what stands there"
+                place, remedy = (
+                    os.fsdecode(source.dest),
+                    "seed it elsewhere, or mount without it and move away what stands there",
+                )
                 raise UsageError(f"cannot seed {place}: {error.why}; {remedy}") from None
 
     async def file(self, path: bytes, data: bytes, mode: int) -> bool:

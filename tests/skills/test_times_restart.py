@@ -87,3 +87,19 @@ def test_a_change_that_does_not_store_such_a_time_leaves_it_to_the_next(mounted:
     mounted.kill()
     mounted.start()
     assert all(new > old for old, new in zip(before, times(mounted), strict=True))
+
+
+@pytest.mark.parametrize("seed", ["own/seeded.md", "own/references/deep/seeded.md"])
+def test_a_seed_that_becomes_stored_without_a_change_of_content_shows_in_the_times_too(
+    mounted: Mounted, connected: Connect, seed: str
+) -> None:
+    vfs = connected(mounted)
+    before = times(mounted)
+    vfs.seed_file(seed, "seeded")
+    with closing_fd(os.open(mounted.path / seed, os.O_RDONLY)) as fd:
+        vfs.seed_file("own/another.md", "seeded")
+        os.fchmod(fd, 0o600)
+    mounted.kill()
+    mounted.start()
+    assert (mounted.path / seed).read_bytes() == b"seeded"
+    assert all(new > old for old, new in zip(before, times(mounted), strict=True))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from vfsd.skills.ledger import Ledger
 from vfsd.skills.planting import Names, Planted, Skill
 from vfsd.skills.translation import Step, translate
-from vfsd.tree.change import ROOT, Change, DropInode, PutEntry
+from vfsd.tree.change import ROOT, Change, DropInode, PutEntry, PutInode
 from vfsd.tree.names import Place
 from vfsd.tree.tree import Tree
 
@@ -36,6 +36,17 @@ class Seeds:
     def touched(self, inos: tuple[int, ...]) -> tuple[int, ...]:
         """Return *inos* and what a change of them may touch because of seeds."""
         return self.ledger.touched(inos) if self.ledger.homes else inos
+
+    def stirred(self, change: Change) -> set[int]:
+        """Return the directories in which *change* may let seeds become stored: news to the store, if not to memory."""
+        homes = self.ledger.homes
+        if not homes:
+            return set()
+        inos = {op.ino for op in change.ops if isinstance(op, PutInode)} & homes.keys()
+        for op in change.ops:
+            if isinstance(op, PutEntry) and op.ino in self._tree.inodes and self._is_directory(op.ino):
+                inos.update(self.ledger.below(self._tree, op.ino))
+        return {homes[ino].parent for ino in inos}
 
     def translated(self, change: Change, now_ns: int) -> Step:
         """Return what *change*, planned at *now_ns*, is to memory and to the store."""

@@ -49,6 +49,12 @@ class DirectoryTimes:
                     found.update(self._chain(parent))
         return tuple(found)
 
+    def around(self, parents: Iterable[int]) -> tuple[int, ...]:
+        """Return the directories in whose times a name that comes or goes in *parents* must show, but for a skill's."""
+        if self._kind is DirectoryMtime.POSIX:
+            return ()
+        return tuple({ino for parent in parents for ino in self._chain(parent)})
+
     def _look_again(self) -> None:
         self._shape = self._tree.shape
         self._chains.clear()

@@ -158,10 +158,8 @@ class _Translation:
                 yield PutInode(ino, self._counted(ino))
 
     def _gaining(self) -> Iterator[int]:
-        """Yield the directories that get a subdirectory more, as the store counts them."""
-        for ino in self._fresh:
-            if self._present(ino).is_directory and self._stays(ino):
-                yield self._homes[ino].parent
+        """Yield the directories that get a name more, as the store has it: their times and links are news to it."""
+        return (self._homes[ino].parent for ino in self._fresh if self._stays(ino))
 
     def _counted(self, ino: int) -> Attributes:
         """Return the attributes of *ino* after the change, without the links of what stays unstored."""
