@@ -55,6 +55,13 @@ class Behind:
         """Return those of *directories* of which the store has not the present times."""
         return self._directories.intersection(directories)
 
+    def stirred(self, change: Change) -> set[int]:
+        """Return the directories of emptied files that *change* stores as they are now, whatever else it is about."""
+        emptied = (
+            self._files.intersection(op.ino for op in change.ops if isinstance(op, PutInode)) if self._files else ()
+        )
+        return {parent for ino in emptied for parent in self._tree.inodes[ino].parents}
+
     def truncations(self, inos: tuple[int, ...]) -> tuple[DropChunks, ...]:
         """Return what the store must do before a change of *inos*."""
         return tuple(DropChunks(ino, None) for ino in self._files.intersection(inos)) if self._files else ()

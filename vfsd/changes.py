@@ -160,9 +160,8 @@ class Changes:
 
     def _due(self, change: Change) -> tuple[int, ...]:
         """Return the directories above *change* whose times must move with it, but for those it moves anyway."""
-        above, stirred = self.times.above(change), self.times.around(self.seeds.stirred(change))
-        if not (above or stirred):
-            return ()
+        above = self.times.above(change)
+        stirred = self.times.around(self.seeds.stirred(change) | self.behind.stirred(change))
         due = {*self.times.seen(above), *self.behind.owed((*above, *stirred))}
         return tuple(due - {op.ino for op in change.ops if isinstance(op, PutInode)})
 

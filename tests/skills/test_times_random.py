@@ -22,9 +22,11 @@ from vfsd.tree.content import read
 from vfsd.tree.tree import SKILL, Tree
 from vfsd.volume import Volume
 
-CRASHES, STEPS, AT_ONCE = 6, 25, 4
+CRASHES, STEPS, AT_ONCE = 12, 25, 4
 TICK_NS = 130_000
 """What passes between two looks at the clock: several changes fall into one millisecond."""
+MOUNT_TICKS = 10_000
+"""How long a mount takes: longer than times run ahead of the clock."""
 
 
 class Cache:
@@ -94,7 +96,7 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("steady", [True, False])
-@pytest.mark.parametrize("run", range(4))
+@pytest.mark.parametrize("run", range(16))
 async def test_whoever_caches_is_never_wrong(chance: random.Random, run: int, steady: bool) -> None:  # noqa: F811
     store, cache = MemoryStore() if steady else WaveringStore(chance), Cache()
     for _ in range(CRASHES):
@@ -108,6 +110,8 @@ async def test_whoever_caches_is_never_wrong(chance: random.Random, run: int, st
             await _use(Mounted(volume), store, cache, chance)
             nursery.cancel_scope.cancel()
         await store.release(claim)
+        for _ in range(MOUNT_TICKS):
+            clock.now()
 
 
 async def _use(scope: Mounted, store: MemoryStore, cache: Cache, chance: random.Random) -> None:  # noqa: F811

@@ -5,6 +5,8 @@ What counts is changed over the control socket, since a path walk would be a loo
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -102,4 +104,28 @@ def test_a_seed_that_becomes_stored_without_a_change_of_content_shows_in_the_tim
     mounted.kill()
     mounted.start()
     assert (mounted.path / seed).read_bytes() == b"seeded"
+    assert all(new > old for old, new in zip(before, times(mounted), strict=True))
+
+
+TAKING_ALONG: dict[str, Callable[[Path, int], object]] = {
+    "mode": lambda _path, fd: os.fchmod(fd, 0o600),
+    "link": lambda path, _fd: os.link(path, path.parent.parent / "linked"),
+    "one name less": lambda path, _fd: path.with_name("second").unlink(),
+}
+
+
+@pytest.mark.parametrize("take_along", TAKING_ALONG.values(), ids=TAKING_ALONG)
+def test_a_truncation_that_is_stored_with_another_change_takes_its_times_along(
+    mounted: Mounted, take_along: Callable[[Path, int], object]
+) -> None:
+    path = mounted.path / STORED
+    os.link(path, path.with_name("second"))
+    before = times(mounted)
+    fd = os.open(path, os.O_WRONLY | os.O_TRUNC)
+    take_along(path, fd)
+    mounted.kill()
+    with suppress(OSError):  # of the mount that is gone
+        os.close(fd)
+    mounted.start()
+    assert path.read_bytes() == b""
     assert all(new > old for old, new in zip(before, times(mounted), strict=True))
