@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "vfsd.quota": {"vfsd.memory", "vfsd.skills", *_RULES},
     "vfsd.turns": _BASE,
     "vfsd.beside": _BASE,
-    "vfsd.behind": {"vfsd.beside", *_RULES, *_BASE},
+    "vfsd.behind": {"vfsd.beside", "vfsd.skills", *_RULES, *_BASE},
     "vfsd.skills": {"vfsd.skills", "vfsd.config", *_RULES},
     "vfsd.fuse": {"vfsd.fuse", "vfsd.brief", *_VOLUME},
     "vfsd.paths": _RULES,

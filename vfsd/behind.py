@@ -1,7 +1,8 @@
-"""What memory has and the store has not yet: files emptied by ``open(O_TRUNC)``, and the times that moved with that.
+"""What memory has and the store has not yet: files emptied by ``open(O_TRUNC)``, and directories' times.
 
-The store gets both with the next change of the file, or when it is closed; nothing else may wait so. This keeps the
-books, and catches up by changes like any other.
+The store gets a truncation with the next change of the file, or when it is closed; nothing else may wait so. Times that
+moved with that, or with a seeding, it gets with the next change that is to show in them. This keeps the books, and
+catches up by changes like any other.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -10,7 +11,8 @@ from typing import TypeAlias
 
 from vfsd.beside import Beside
 from vfsd.errors import StoreError
-from vfsd.tree.change import Change, DropChunks, PutInode
+from vfsd.skills.ledger import Ledger
+from vfsd.tree.change import Change, DropChunks, DropInode, PutInode
 from vfsd.tree.tree import Tree
 
 Make: TypeAlias = Callable[[Callable[[], tuple[int, ...]], Callable[[int], Change]], Awaitable[object]]
@@ -18,13 +20,14 @@ Make: TypeAlias = Callable[[Callable[[], tuple[int, ...]], Callable[[int], Chang
 
 
 class Behind:
-    """The emptied files of *tree* by their inode numbers, and the directories above them; *make* stores them.
+    """The emptied files of *tree* by their inode numbers, and the directories with such times; *make* stores them.
 
-    *beside* carries on with what outlives a request.
+    *ledger* is what the store is not to get at all. *beside* carries on with what outlives a request.
     """
 
-    def __init__(self, tree: Tree, make: Make, beside: Beside) -> None:
+    def __init__(self, tree: Tree, ledger: Ledger, make: Make, beside: Beside) -> None:
         self._tree = tree
+        self._ledger = ledger
         self._make = make
         self._beside = beside
         self._files: set[int] = set()
@@ -37,22 +40,38 @@ class Behind:
     def emptied(self, ino: int, moved: tuple[int, ...]) -> None:
         """Enter file *ino*, and the directories of which that *moved* the times."""
         self._files.add(ino)
-        self._directories.update(moved)
+        self.moved(moved)
+
+    def moved(self, directories: Iterable[int]) -> None:
+        """Enter those of *directories*, of which the times have moved in memory alone, that are stored."""
+        self._directories.update(ino for ino in directories if ino not in self._ledger.homes)
+
+    def seeded(self, change: Change) -> None:
+        """Take note of what a seeding has done to memory alone: seeds that went are owed to nobody."""
+        self._files.difference_update(op.ino for op in change.ops if isinstance(op, DropInode))
+        self.moved(op.ino for op in change.ops if isinstance(op, PutInode) and op.attributes.is_directory)
 
     def owed(self, directories: Iterable[int]) -> set[int]:
         """Return those of *directories* of which the store has not the present times."""
         return self._directories.intersection(directories)
 
+    def stirred(self, change: Change) -> set[int]:
+        """Return the directories of emptied files that *change* stores as they are now, whatever else it is about."""
+        emptied = (
+            self._files.intersection(op.ino for op in change.ops if isinstance(op, PutInode)) if self._files else ()
+        )
+        return {parent for ino in emptied for parent in self._tree.inodes[ino].parents}
+
     def truncations(self, inos: tuple[int, ...]) -> tuple[DropChunks, ...]:
         """Return what the store must do before a change of *inos*."""
         return tuple(DropChunks(ino, None) for ino in self._files.intersection(inos)) if self._files else ()
 
-    def stored(self, inos: Iterable[int]) -> None:
-        """Strike out *inos*, files or directories: the store has them as they are, or they are gone."""
+    def stored(self, inos: Iterable[int], change: Change) -> None:
+        """Strike out files *inos*, which the store has as they are, and the directories that *change* told it of."""
         if self._files:
             self._files.difference_update(inos)
         if self._directories:
-            self._directories.difference_update(inos)
+            self._directories.difference_update(op.ino for op in change.ops if isinstance(op, PutInode | DropInode))
 
     def clear(self) -> None:
         """Owe the store nothing any more."""

@@ -29,13 +29,14 @@ from vfsd.config import DirectoryMtime
 from vfsd.errors import FsError, InDoubt, StoreError
 from vfsd.memory import MemoryCap
 from vfsd.quota import Demand, Quota
+from vfsd.skills.loose import appearing
 from vfsd.skills.planting import Planted, touched
 from vfsd.skills.seeds import Seeds
 from vfsd.skills.times import DirectoryTimes
 from vfsd.skills.translation import Step
 from vfsd.store.base import Claim, Store
 from vfsd.tree.attributes import NewAttributes, plan_setattr
-from vfsd.tree.change import Change, DropInode, Limits, PutInode
+from vfsd.tree.change import Change, Limits, PutInode
 from vfsd.tree.tree import Tree
 from vfsd.turns import Touched, Turns
 
@@ -83,8 +84,8 @@ class Changes:
     def __init__(self, tree: Tree, store: Store, claim: Claim | None, nursery: trio.Nursery, memory: MemoryCap) -> None:
         self.limits = Limits() if claim is None else claim.limits
         self.seeds = Seeds(tree)
-        self._quota = Quota(tree, self.limits, memory, self.seeds.ledger)
         self.times = DirectoryTimes(tree, DirectoryMtime.SKILLS)
+        self._quota = Quota(tree, self.limits, memory, self.seeds.ledger)
         self.on_settled: OnSettled = _nobody_to_tell
         self.on_moved: OnMoved = _nobody_to_notify
         self.last_error: tuple[int, str] | None = None
@@ -93,7 +94,7 @@ class Changes:
         self._claim = claim
         self._beside = Beside(nursery)
         self._turns = Turns()
-        self.behind = Behind(tree, self.make, self._beside)
+        self.behind = Behind(tree, self.seeds.ledger, self.make, self._beside)
 
     async def make(self, touched: Touched, plan: Plan) -> Change:
         """Take the turn on what is *touched*, *plan*, commit, apply; return the change. Raises FsError, StoreError."""
@@ -121,12 +122,11 @@ class Changes:
             self._quota.check_memory(planted.change)
             self._take_in(planted.change)
             self.seeds.planted(planted)
-            self.behind.stored(op.ino for op in planted.change.ops if isinstance(op, DropInode))
+            self.behind.seeded(planted.change)
         finally:
             self._turns.give_back(inos)
-        if planted.change.ops:
-            with trio.CancelScope(shield=True):  # the kernel is to know even if who asked has gone
-                await self.on_settled(planted.change)
+        with trio.CancelScope(shield=True):  # the kernel is to know even if who asked has gone
+            await self.on_settled(Change((*planted.change.ops, *appearing(planted.skills.values())), grows=False))
         return planted
 
     async def _planned(self, touched: Touched, plan: Plan) -> _Planned:
@@ -160,9 +160,9 @@ class Changes:
 
     def _due(self, change: Change) -> tuple[int, ...]:
         """Return the directories above *change* whose times must move with it, but for those it moves anyway."""
-        if not (above := self.times.above(change)):
-            return ()
-        due = {*self.times.seen(above), *self.behind.owed(above)}
+        above = self.times.above(change)
+        stirred = self.times.around(self.seeds.stirred(change) | self.behind.stirred(change))
+        due = {*self.times.seen(above), *self.behind.owed((*above, *stirred))}
         return tuple(due - {op.ino for op in change.ops if isinstance(op, PutInode)})
 
     async def _carry_out(self, claim: Claim, planned: _Planned) -> tuple[int, ...]:
@@ -227,7 +227,7 @@ class Changes:
         """
         seen = self._take_in(planned.step.memory)
         self.seeds.applied(planned.step)
-        self.behind.stored(planned.inos if planned.step.memory.ops else ())
+        self.behind.stored(planned.inos if planned.step.memory.ops else (), planned.step.store)
         return seen
 
     def _take_in(self, change: Change) -> tuple[int, ...]:
@@ -275,12 +275,13 @@ class Changes:
     # --- truncation on open
 
     async def truncate_on_open(self, ino: int) -> None:
-        """Empty file *ino* in memory because it is opened with O_TRUNC. Errors: see :func:`plan_setattr`."""
+        """Empty *ino* in memory: it is opened with O_TRUNC. Errors: see :func:`plan_setattr`; ENOSPC for a seed."""
         self._writable_claim()
         drafted = await self._drafted(
             lambda: (ino,), lambda now_ns: plan_setattr(self._tree, ino, NewAttributes(size=0), now_ns)
         )
         try:
+            self._quota.check(self.seeds.translated(drafted.change, drafted.now_ns))
             self._take_in(drafted.change)
             self.seeds.ledger.emptied(ino)
             if not self._is_forgotten(drafted.inos):

@@ -52,6 +52,10 @@ class Quota:
         self._files += demand.files
         return demand
 
+    def check(self, step: Step) -> None:
+        """Refuse *step* if there is no room for what it stores now, without reserving any. Errors: ENOSPC, EFBIG."""
+        self.give_back(self.reserve(step))
+
     def check_memory(self, change: Change) -> None:
         """Refuse a *change* of memory alone if the daemon may not grow so far. Errors: ENOSPC."""
         if change.grows:

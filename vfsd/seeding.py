@@ -56,7 +56,11 @@ class Seeding:
                 else:
                     await self._show_skill(source.dest, source.leaves, source.skill)
             except FsError as error:
-                raise UsageError(f"cannot seed {os.fsdecode(source.dest)}: {error.why}") from None
+                place, remedy = (
+                    os.fsdecode(source.dest),
+                    "seed it elsewhere, or mount without it and move away what stands there",
+                )
+                raise UsageError(f"cannot seed {place}: {error.why}; {remedy}") from None
 
     async def file(self, path: bytes, data: bytes, mode: int) -> bool:
         """Show a file of *data* at *path*, in one step; return whether that changed anything.
@@ -91,7 +95,7 @@ class Seeding:
             top = self._spot(path).names
             directory = planting.directory(top, leaves[()].mode) if () in leaves else planting.directory(top)
             _put(planting, top, leaves)
-            planting.name_skill(directory, said.name, said.description)
+            planting.name_skill(top, said.name, said.description)
             self._replace(planting, directory)
             return planting.planted()
 

@@ -122,15 +122,15 @@ class Volume:
         """Return what a rename touches; between directories, one that moves a directory touches the shape of the tree.
 
         Two such moves, each sound by itself, can make a circle together: they must not be under way side by side. The
-        kernel sees to that for as long as both are unanswered, not when the first is in doubt.
+        kernel sees to that for as long as both are unanswered, not when the first is in doubt. Seeds below a directory
+        that moves are touched too, for they become stored.
         """
         inos = (*self._touched(source), *self._touched(target))
-        moves = source.parent != target.parent and any(self._is_directory(place) for place in (source, target))
-        return (*inos, _SHAPE) if moves else inos
-
-    def _is_directory(self, place: Place) -> bool:
-        child = self.tree.child(*place)
-        return child is not None and child.directory is not None
+        children = [self.tree.child(*place) for place in (source, target)]
+        moved = [child.ino for child in children if child is not None and child.directory is not None]
+        seeds = (ino for top in moved for ino in self.changes.seeds.ledger.below(self.tree, top))
+        shape = (_SHAPE,) if moved and source.parent != target.parent else ()
+        return (*inos, *seeds, *shape)
 
     def _touched(self, place: Place) -> tuple[int, ...]:
         """Return the directory and, if there is one, the inode that a change at *place* touches."""

@@ -74,3 +74,18 @@ async def test_memory_is_taken_at_once() -> None:
         assert caught.value.errno == errno.ENOSPC
         assert [seed.names for seed in scope.seeding.seeds()] == [(b"one",)]
         await scope.check()
+
+
+async def test_a_seed_that_cannot_become_stored_cannot_be_emptied() -> None:
+    async with mounted(terms=limited(max_files=3)) as scope:
+        assert await scope.seeding.file(b"d/e/file", b"seeded", 0o644)
+        with pytest.raises(FsError) as caught:
+            await scope.volume.changes.truncate_on_open(scope.inode(b"d/e/file").ino)
+        assert caught.value.errno == errno.ENOSPC
+        assert scope.volume.read(scope.inode(b"d/e/file").ino, 0, 100) == b"seeded"
+        await scope.check()
+        assert await scope.seeding.file(b"file", b"seeded", 0o644)
+        await scope.volume.changes.truncate_on_open(scope.inode(b"file").ino)
+        await scope.volume.changes.behind.drain()
+        assert scope.volume.files == 2
+        await scope.check()

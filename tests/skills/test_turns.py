@@ -98,3 +98,26 @@ async def test_a_scope_that_is_about_to_go_can_be_seeded_still() -> None:
         assert caught.value.errno == errno.EROFS
         assert await scope.seeding.file(b"d/file", b"another", 0o644)
         await scope.check()
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_seed_is_written_to_while_a_stored_directory_far_above_it_is_moved(first: bool) -> None:
+    store = PatientStore()
+    async with mounted(store=store) as scope:
+        volume = scope.volume
+        for path in (b"d", b"d/e"):
+            await scope.files.mkdir(path)
+        await scope.seeding.file(b"d/e/file", b"seeded", 0o644)
+        ino = scope.inode(b"d/e/file").ino
+        acts = [
+            lambda: volume.write(ino, 0, b"W"),
+            lambda: volume.rename(Place(ROOT, b"d"), Place(ROOT, b"moved"), 0),
+        ]
+        store.go_on = trio.Event()
+        async with trio.open_nursery() as nursery:
+            for act in acts if first else reversed(acts):
+                nursery.start_soon(act)
+                await trio.testing.wait_all_tasks_blocked()
+            store.go_on.set()
+        assert scope.seeding.seeds() == []
+        await scope.check()

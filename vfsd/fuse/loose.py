@@ -1,7 +1,8 @@
 """The handlers where they meet phantoms: directories that are answered at the root and are not there.
 
 Nothing that is answered so may be cached: the kernel asks again each time, and a real name takes over at once. Removing
-or moving what is only answered is refused (EROFS); making something in it makes it real first, under the same number.
+or moving what is only answered is refused (EROFS); making something in it, or giving it other attributes, makes it real
+first, under the same number.
 """
 
 import errno
@@ -143,8 +144,8 @@ class LooseOperations(Operations):
         fh: pyfuse3.FileHandleT | None,
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
-        """Change attributes, but not those of a phantom (EROFS)."""
-        self._refuse(inode)
+        """Change attributes. Who unpacks a tree gives its directories some: they are to be there then, as any other."""
+        await self._make_room(inode, ctx)
         return await super().setattr(inode, attr, fields, fh, ctx)
 
     async def _create(
@@ -207,14 +208,14 @@ class LooseOperations(Operations):
         await super().rename(parent_inode_old, name_old, parent_inode_new, name_new, flags, ctx)
 
     def _refuse(self, ino: int, name: bytes = b"") -> None:
-        """Refuse to change a phantom, or *name* at the root if that is one. Errors: EROFS."""
+        """Refuse to take a name from a phantom, or *name* from the root if that is one. Errors: EROFS."""
         self._loose.adopt()
         if self._loose.phantom(ino) is not None or (name and is_answered(self._loose, Place(ino, name))):
             raise FsError(errno.EROFS)
 
 
 class LooseXattrOperations(LooseOperations, XattrOperations):
-    """Both. A phantom has no extended attributes, and gets none."""
+    """Both. A phantom has no extended attributes, until it is made real for one."""
 
     async def getxattr(self, inode: pyfuse3.InodeT, name: pyfuse3.XAttrNameT, ctx: pyfuse3.RequestContext) -> bytes:
         """Answer one attribute's value."""
@@ -230,10 +231,11 @@ class LooseXattrOperations(LooseOperations, XattrOperations):
         self, inode: pyfuse3.InodeT, name: pyfuse3.XAttrNameT, value: bytes, ctx: pyfuse3.RequestContext
     ) -> None:
         """Set one."""
-        self._refuse(inode)
+        await self._make_room(inode, ctx)
         await super().setxattr(inode, name, value, ctx)
 
     async def removexattr(self, inode: pyfuse3.InodeT, name: pyfuse3.XAttrNameT, ctx: pyfuse3.RequestContext) -> None:
         """Remove one."""
-        self._refuse(inode)
+        if self._loose.phantom(inode) is not None:
+            raise FsError(errno.ENODATA)
         await super().removexattr(inode, name, ctx)

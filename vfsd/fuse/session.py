@@ -20,7 +20,6 @@ from vfsd.fuse.loose import LooseOperations, LooseXattrOperations
 from vfsd.fuse.operations import Operations, XattrOperations
 from vfsd.fuse.trace import Tracer
 from vfsd.fuse.view import View
-from vfsd.skills.loose import appearing
 from vfsd.tree.change import Change, DropEntry, DropInode, Op, PutEntry, PutInode
 from vfsd.volume import Volume
 
@@ -90,7 +89,7 @@ class FuseSession:
         kernel appends: it learns of growth by the last byte. If that is out of date by then, it is forgotten again.
         """
         ends = {op.ino: end for op in change.ops if isinstance(op, PutInode) and (end := self._end(op.ino))}
-        await self._aside(_forget_cached, (*change.ops, *appearing(self._volume.changes.seeds, change)))
+        await self._aside(_forget_cached, change.ops)
         await self._aside(_extend, tuple(ends.values()))
         outdated = {ino for ino, end in ends.items() if not self._is_true(end)}
         await self._aside(_forget_cached, [op for op in change.ops if isinstance(op, PutInode) and op.ino in outdated])

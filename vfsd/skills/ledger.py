@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 
 from vfsd.tree.inode import Entry, Inode
 from vfsd.tree.names import Place
+from vfsd.tree.tree import Tree
 
 
 class Ledger:
@@ -59,6 +60,11 @@ class Ledger:
         while ino in self.homes:
             ino = self.homes[ino].parent
             yield ino
+
+    def below(self, tree: Tree, top: int) -> Iterator[int]:
+        """Yield the unstored inodes that lie below directory *top* of *tree*, at any depth."""
+        within = {parent for parent in {home.parent for home in self.homes.values()} if tree.is_below(parent, top)}
+        yield from (ino for ino, home in self.homes.items() if home.parent in within)
 
     def touched(self, inos: tuple[int, ...]) -> tuple[int, ...]:
         """Return *inos* and what a change of them may touch beyond: what storing them would change, and uncover."""

@@ -6,12 +6,12 @@ A *phantom* is a directory that is only answered; its number is never used but f
 
 import errno
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from vfsd.errors import FsError
 from vfsd.skills.planting import Names, Skill
 from vfsd.skills.seeds import Seeds
-from vfsd.tree.change import ROOT, Attributes, Change, DropEntry, PutEntry
+from vfsd.tree.change import ROOT, Attributes, Change, DropEntry
 from vfsd.tree.inode import Directory, Entry, Inode
 from vfsd.tree.names import NewInode, Place
 from vfsd.tree.tree import Tree
@@ -62,19 +62,12 @@ class LooseReferences:
         for directory, _ in self._seeds.skills():
             skill = self._seeds.skill(directory)
             found = self._tree.child(directory, names[0])
-            if found is None or skill is None or not self._is_offered(names[0], found, skill):
+            if found is None or skill is None or not _is_offered(names[0], found, skill):
                 continue
             for name in names[1:]:
                 found = None if found is None or found.directory is None else self._tree.child(found.ino, name)
             if found is not None:
                 yield found
-
-    def _is_offered(self, name: bytes, found: Inode, skill: Skill) -> bool:
-        """Whether a skill's *name* is answered at the root: a directory seeded with it that no tool looks for there."""
-        if found.directory is None or name.startswith(b".") or name in _PROBED:
-            return False
-        parents = {place.parent for place in skill.members}
-        return any(parent in self._tree.inodes and self._tree.is_below(parent, found.ino) for parent in parents)
 
     def _phantom(self, names: Names) -> Phantom:
         phantom = self._by_names.get(names)
@@ -170,13 +163,16 @@ class LooseReferences:
         return ino, []
 
 
+def _is_offered(name: bytes, found: Inode, skill: Skill) -> bool:
+    """Whether a skill's *name* is answered at the root: a directory seeded with it that no tool looks for there."""
+    return (name, found.ino) in skill.parts and not name.startswith(b".") and name not in _PROBED
+
+
 def is_answered(loose: LooseReferences, place: Place) -> bool:
     """Whether *place* is a name that is only answered, so that it can neither be removed nor moved."""
     return place.parent == ROOT and loose.find((place.name,)) is not None
 
 
-def appearing(seeds: Seeds, change: Change) -> tuple[DropEntry, ...]:
-    """Return the names at the root that the kernel must ask for again after a seeding: they may be answered now."""
-    skills = {directory for directory, _ in seeds.skills()}
-    names = {op.name for op in change.ops if isinstance(op, PutEntry) and op.parent in skills}
-    return tuple(DropEntry(ROOT, name) for name in sorted(names))
+def appearing(skills: Iterable[Skill]) -> tuple[DropEntry, ...]:
+    """Return the names at the root that may be answered once *skills* are seeded: the kernel must ask again."""
+    return tuple(DropEntry(ROOT, name) for name in sorted({name for skill in skills for name, _ in skill.parts}))

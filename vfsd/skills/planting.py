@@ -46,11 +46,20 @@ class Terms(NamedTuple):
 
 
 class Skill(NamedTuple):
-    """A seeded skill: what its front matter says, and the places of the files it was seeded with."""
+    """A seeded skill: what its front matter says, and the places of the files it was seeded with.
+
+    *parts* are the directories in it that have such files at any depth, by their names and inode numbers: what is put
+    there under the same name later is not the skill's.
+    """
 
     name: str
     description: str
     members: frozenset[Place]
+    parts: frozenset[tuple[bytes, int]]
+
+    def without_part(self, moved: int) -> "Skill":
+        """Return what the skill is without directory *moved*."""
+        return self._replace(parts=frozenset(part for part in self.parts if part[1] != moved))
 
 
 class Planted(NamedTuple):
@@ -167,9 +176,16 @@ class Planting:
         if links:
             self._draft.count_link(directory, links)
 
-    def name_skill(self, directory: int, name: str, description: str) -> None:
-        """Let all that was put be the skill of *directory*."""
-        self._skills[directory] = Skill(name, description, frozenset(self.places))
+    def name_skill(self, top: Names, name: str, description: str) -> None:
+        """Let all that was put be the skill of the directory at *top*."""
+        self._skills[self.directory(top)] = Skill(name, description, frozenset(self.places), self._parts(top))
+
+    def _parts(self, top: Names) -> frozenset[tuple[bytes, int]]:
+        filled, depth = {place.parent for place in self.places}, len(top) + 1
+        deep = (
+            names for names, ino in self._directories.items() if ino in filled and names[: depth - 1] == top != names
+        )
+        return frozenset((names[depth - 1], self._directories[names[:depth]]) for names in deep)
 
     # --- removing
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from vfsd.skills.ledger import Ledger
 from vfsd.skills.planting import Names, Planted, Skill
 from vfsd.skills.translation import Step, translate
-from vfsd.tree.change import ROOT, Change, DropInode
+from vfsd.tree.change import ROOT, Change, DropInode, PutEntry, PutInode
 from vfsd.tree.names import Place
 from vfsd.tree.tree import Tree
 
@@ -37,18 +37,36 @@ class Seeds:
         """Return *inos* and what a change of them may touch because of seeds."""
         return self.ledger.touched(inos) if self.ledger.homes else inos
 
+    def stirred(self, change: Change) -> set[int]:
+        """Return the directories in which *change* may let seeds become stored: news to the store, if not to memory."""
+        homes = self.ledger.homes
+        if not homes:
+            return set()
+        inos = {op.ino for op in change.ops if isinstance(op, PutInode)} & homes.keys()
+        for op in change.ops:
+            if isinstance(op, PutEntry) and op.ino in self._tree.inodes and self._is_directory(op.ino):
+                inos.update(self.ledger.below(self._tree, op.ino))
+        return {homes[ino].parent for ino in inos}
+
     def translated(self, change: Change, now_ns: int) -> Step:
         """Return what *change*, planned at *now_ns*, is to memory and to the store."""
         return translate(self._tree, self.ledger, change, now_ns) if self.ledger.homes else Step(change, change)
 
     def applied(self, step: Step) -> None:
-        """Enter a *step* that memory has taken."""
+        """Enter a *step* that memory has taken. A directory that it moved is no skill any more, nor part of one."""
+        if self._skills:
+            self._let_go([op.ino for op in step.memory.ops if isinstance(op, PutEntry)])
         if self.ledger.homes:
             self._strike(step.memory)
             for ino in step.fresh:
                 self.ledger.discard(ino)
             for place in step.bared:
                 self.ledger.shadowed.pop(place, None)
+
+    def _let_go(self, named: list[int]) -> None:
+        for moved in (ino for ino in named if self._is_directory(ino)):
+            left = [(ino, self._skills[ino]) for ino, _ in self.skills() if not self._tree.is_below(ino, moved)]
+            self._skills = {ino: skill.without_part(moved) for ino, skill in left}
 
     def _strike(self, change: Change) -> None:
         for op in change.ops:

@@ -20,11 +20,11 @@ class DirectoryTimes:
     def __init__(self, tree: Tree, kind: DirectoryMtime) -> None:
         self._tree = tree
         self._kind = kind
-        self._shape = -1  # none: the first who asks makes it look at a tree that may be full already
         self._chains: dict[int, tuple[int, ...]] = {}
         """What :meth:`_chain` returned, for as long as the tree has this shape: writes ask again and again."""
         self._watched: set[int] = set()
         """The skills and the directories above them, of this shape."""
+        self._look_again()
 
     def above(self, change: Change) -> tuple[int, ...]:
         """Return the directories in whose times *change*, which is not applied yet, must show.
@@ -48,6 +48,12 @@ class DirectoryTimes:
                 for parent in self._changed_in(op):
                     found.update(self._chain(parent))
         return tuple(found)
+
+    def around(self, parents: Iterable[int]) -> tuple[int, ...]:
+        """Return the directories in whose times a name that comes or goes in *parents* must show, but for a skill's."""
+        if self._kind is DirectoryMtime.POSIX:
+            return ()
+        return tuple({ino for parent in parents for ino in self._chain(parent)})
 
     def _look_again(self) -> None:
         self._shape = self._tree.shape

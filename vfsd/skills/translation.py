@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 def translate(tree: Tree, ledger: Ledger, change: Change, now_ns: int) -> Step:
     """Return what *change*, planned at *now_ns*, means to the store of *tree* but for what is in *ledger*."""
-    if not any(_concerns(ledger, op) for op in change.ops):
+    if not any(_concerns(ledger, op) or _moves_seeds(tree, ledger, op) for op in change.ops):
         return Step(change, change)
     return _Translation(tree, ledger, change, now_ns).step()
 
@@ -53,6 +53,12 @@ def _concerns(ledger: Ledger, op: Op) -> bool:
     if isinstance(op, PutEntry):
         return not ledger.homes.keys().isdisjoint((op.ino, op.parent)) or (op.parent, op.name) in ledger.shadowed
     return op.ino in ledger.homes or bool(ledger.subdirectories(op.ino))
+
+
+def _moves_seeds(tree: Tree, ledger: Ledger, op: Op) -> bool:
+    """Whether *op* gives a directory another name that is stored itself, but has seeds somewhere below."""
+    moved = tree.inodes.get(op.ino) if isinstance(op, PutEntry) else None
+    return moved is not None and moved.directory is not None and any(ledger.below(tree, moved.ino))
 
 
 class _Translation:
@@ -105,13 +111,11 @@ class _Translation:
 
     def _store_whole(self, top: int) -> None:
         """Let *top* become stored, with all that lies below it."""
-        waiting = [top]
-        while waiting:
-            ino = waiting.pop()
-            if ino in self._homes and ino not in self._dropped:
+        inode = self._tree.inodes.get(top)
+        if inode is not None and top not in self._dropped:
+            self._store(top)
+            for ino in () if inode.directory is None else self._ledger.below(self._tree, top):
                 self._store(ino)
-                directory = self._tree.inodes[ino].directory
-                waiting += () if directory is None else (entry.ino for entry in directory.entries.values())
 
     def _stays(self, ino: int) -> bool:
         """Whether unstored *ino* keeps the name that it has."""
@@ -154,10 +158,8 @@ class _Translation:
                 yield PutInode(ino, self._counted(ino))
 
     def _gaining(self) -> Iterator[int]:
-        """Yield the directories that get a subdirectory more, as the store counts them."""
-        for ino in self._fresh:
-            if self._present(ino).is_directory and self._stays(ino):
-                yield self._homes[ino].parent
+        """Yield the directories that get a name more, as the store has it: their times and links are news to it."""
+        return (self._homes[ino].parent for ino in self._fresh if self._stays(ino))
 
     def _counted(self, ino: int) -> Attributes:
         """Return the attributes of *ino* after the change, without the links of what stays unstored."""

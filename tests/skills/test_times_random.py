@@ -1,0 +1,135 @@
+"""Whoever caches skills by directories' times is never wrong, whatever is seeded, changed and crashes meanwhile."""
+
+import itertools
+import random
+from collections.abc import Iterator
+
+import pytest
+import trio
+
+from tests.skills.model import Mounted, settled
+from tests.skills.stores import WaveringStore
+from tests.skills.test_random import Monkey, chance  # noqa: F401 (a fixture for the tests here)
+from tests.support.stores import stranger
+from vfsd import clock
+from vfsd.config import DirectoryMtime
+from vfsd.hydrate import hydrate
+from vfsd.memory import MemoryCap
+from vfsd.skills.times import DirectoryTimes
+from vfsd.store.base import Terms
+from vfsd.store.memory import MemoryStore
+from vfsd.tree.content import read
+from vfsd.tree.tree import SKILL, Tree
+from vfsd.volume import Volume
+
+CRASHES, STEPS, AT_ONCE = 12, 25, 4
+TICK_NS = 130_000
+"""What passes between two looks at the clock: several changes fall into one millisecond."""
+MOUNT_TICKS = 10_000
+"""How long a mount takes: longer than times run ahead of the clock."""
+
+
+class Cache:
+    """What somebody remembers of directories by their inode numbers, and the times for which that is true."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, object]] = {}
+        self._with_seeds: set[int] = set()
+
+    def look(self, scope: Mounted, ino: int) -> None:
+        """Look at a directory's time; what is remembered of that very time must be what is there."""
+        inode = scope.tree.inode(ino)
+        time_ms = inode.attributes.mtime_ns // clock.MILLISECOND
+        found = _names(scope.tree, ino), _skills(scope.tree, ino)
+        if ino in self._known and self._known[ino][0] == time_ms:
+            assert self._known[ino][1] == found
+        inode.shown = True
+        self._known[ino] = (time_ms, found)
+        self._with_seeds.discard(ino)
+        if not scope.seeds.ledger.homes.keys().isdisjoint((ino, *_below(scope.tree, ino))):
+            self._with_seeds.add(ino)
+
+    def forget_seeds(self, scope: Mounted) -> None:
+        """Forget what a mount without these seeds cannot show."""
+        gone = self._with_seeds | scope.seeds.ledger.homes.keys() | (self._known.keys() - scope.tree.inodes.keys())
+        self._known = {ino: known for ino, known in self._known.items() if ino not in gone}
+
+
+def _names(tree: Tree, ino: int) -> list[tuple[bytes, int]]:
+    return sorted((name, entry.ino) for name, entry in tree.directory(ino).entries.items())
+
+
+def _below(tree: Tree, ino: int) -> Iterator[int]:
+    for _, child in _names(tree, ino):
+        yield child
+        if tree.inode(child).directory is not None:
+            yield from _below(tree, child)
+
+
+def _everything(tree: Tree, ino: int) -> object:
+    inode = tree.inode(ino)
+    if inode.directory is None:
+        return read(inode.chunks, inode.attributes.size, 0, inode.attributes.size), inode.attributes.target
+    return [(name, child, _everything(tree, child)) for name, child in _names(tree, ino)]
+
+
+def _skills(tree: Tree, ino: int) -> object:
+    """Return all that is in the skills at and below directory *ino*; nothing if there is none."""
+    if SKILL in tree.directory(ino).entries:
+        return _everything(tree, ino)
+    directories = [(name, child) for name, child in _names(tree, ino) if tree.inode(child).directory is not None]
+    return [(name, child, found) for name, child in directories if (found := _skills(tree, child))]
+
+
+class Timeless(Monkey):
+    """Sets no modification times: who sets one back fools everybody."""
+
+    async def _times(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a seed repeat a run to the nanosecond."""
+    ticks = itertools.count(10**18, TICK_NS)
+    monkeypatch.setattr(clock, "now", lambda: next(ticks))
+
+
+@pytest.mark.parametrize("steady", [True, False])
+@pytest.mark.parametrize("run", range(16))
+async def test_whoever_caches_is_never_wrong(chance: random.Random, run: int, steady: bool) -> None:  # noqa: F811
+    store, cache = MemoryStore() if steady else WaveringStore(chance), Cache()
+    for _ in range(CRASHES):
+        claim = await store.claim("scope", stranger(), Terms())
+        tree = await hydrate(store, "scope", lambda _done, _total: None)
+        async with trio.open_nursery() as nursery:
+            volume = Volume(tree, store, claim, nursery, MemoryCap(0))
+            volume.changes.times = DirectoryTimes(tree, DirectoryMtime.SKILLS)
+            if not tree.inodes:
+                await volume.found(0, 0)
+            await _use(Mounted(volume), store, cache, chance)
+            nursery.cancel_scope.cancel()
+        await store.release(claim)
+        for _ in range(MOUNT_TICKS):
+            clock.now()
+
+
+async def _use(scope: Mounted, store: MemoryStore, cache: Cache, chance: random.Random) -> None:  # noqa: F811
+    """Change things at random, some at once where the store wavers, and look at directories now and then."""
+    monkey = Timeless(scope, chance)
+    for _ in range(STEPS):
+        if isinstance(store, WaveringStore):
+            store.steady = False
+            async with trio.open_nursery() as nursery:
+                for _ in range(chance.randint(1, AT_ONCE)):
+                    nursery.start_soon(monkey.step)
+            store.steady = True
+            await settled(scope)
+        else:
+            await monkey.step()
+        inodes = scope.tree.inodes.values()
+        present = [inode.ino for inode in inodes if inode.directory is not None and not inode.is_orphan]
+        for ino in chance.sample(present, min(len(present), chance.choice((0, 0, 1, 2, 9)))):
+            cache.look(scope, ino)
+    await scope.volume.changes.behind.drain()
+    cache.forget_seeds(scope)
