@@ -43,10 +43,14 @@ class Tenure:
         return self._says("refused")
 
     def is_stuck(self) -> bool:
-        """Whether it waits for the daemon, as it does for ever while that is frozen, and is not about to run."""
+        """Whether it waits for the daemon, as it does for ever while that is frozen, and is not about to run.
+
+        Or for another's rename between directories, which does: the kernel lets a mount have one at a time.
+        """
         process = Path(f"/proc/{self._process.pid}")
         stack = (process / "stack").read_text()
-        return "fuse" in stack and (process / "stat").read_text().rpartition(")")[2].split()[0] in "SD"
+        waits = "fuse" in stack or "renameat2" in stack
+        return waits and (process / "stat").read_text().rpartition(")")[2].split()[0] in "SD"
 
     def tell_to_stop(self) -> None:
         """Let it end what it is doing, and itself."""
