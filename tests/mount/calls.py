@@ -160,7 +160,7 @@ def let_tick() -> int:
     """
     passed = time.time_ns()
     while time.clock_gettime_ns(_CLOCK_REALTIME_COARSE) <= passed:
-        time.sleep(0.001)
+        time.sleep(0.001)  # between looks at the clock that is waited for
     return passed
 
 

@@ -54,7 +54,7 @@ class Timed(Scene):
 
 
 class Stocked(Timed):
-    """``/skills/review/{SKILL.md,references/{deep/,guide.md}}`` and ``/work/{notes/,todo.md}``, all of it seen."""
+    """``/skills/review/{SKILL.md,references/{deep/,guide.md}}`` and ``/plans/{notes/,todo.md}``, all of it seen."""
 
     def __init__(self, kind: DirectoryMtime = DirectoryMtime.SKILLS) -> None:
         super().__init__(kind)
@@ -64,9 +64,9 @@ class Stocked(Timed):
         self.references = self.mkdir(b"references", self.review)
         self.deep = self.mkdir(b"deep", self.references)
         self.guide = self.create(b"guide.md", self.references)
-        self.work = self.mkdir(b"work")
-        self.notes = self.mkdir(b"notes", self.work)
-        self.todo = self.create(b"todo.md", self.work)
+        self.plans = self.mkdir(b"plans")
+        self.notes = self.mkdir(b"notes", self.plans)
+        self.todo = self.create(b"todo.md", self.plans)
         self.look()
 
     @property
@@ -81,7 +81,7 @@ class Stocked(Timed):
 
     def moved_by_name(self) -> set[str]:
         """Return what the last change moved of the directories that are no skill's."""
-        names = {ROOT: "root", self.work: "work", self.notes: "notes"}
+        names = {ROOT: "root", self.plans: "plans", self.notes: "notes"}
         return {names.get(ino, str(ino)) for ino in self.moved()}
 
 
@@ -98,14 +98,14 @@ BELOW_A_SKILL: dict[str, Call] = {
     "unlink": lambda s: s.unlink(b"guide.md", s.references),
     "rmdir": lambda s: s.rmdir(b"deep", s.references),
     "rename": lambda s: s.rename((s.references, b"guide.md"), (s.deep, b"new")),
-    "move in": lambda s: s.rename((s.work, b"todo.md"), (s.deep, b"new")),
-    "move out": lambda s: s.rename((s.references, b"guide.md"), (s.work, b"new")),
-    "exchange": lambda s: s.rename((s.references, b"guide.md"), (s.work, b"todo.md"), RENAME_EXCHANGE),
+    "move in": lambda s: s.rename((s.plans, b"todo.md"), (s.deep, b"new")),
+    "move out": lambda s: s.rename((s.references, b"guide.md"), (s.plans, b"new")),
+    "exchange": lambda s: s.rename((s.references, b"guide.md"), (s.plans, b"todo.md"), RENAME_EXCHANGE),
     "move a directory": lambda s: s.rename((s.references, b"deep"), (s.review, b"new")),
     "a branch": lambda s: s.branch(s.deep, b"a", b"b", b"c"),
     "remove a branch": lambda s: s.remove((s.references, b"guide.md"), (s.references, b"deep")),
     "no longer a skill": lambda s: s.unlink(SKILL, s.review),
-    "another SKILL.md": lambda s: s.rename((s.work, b"todo.md"), (s.review, SKILL)),
+    "another SKILL.md": lambda s: s.rename((s.plans, b"todo.md"), (s.review, SKILL)),
 }
 
 
@@ -120,9 +120,9 @@ def test_a_change_below_a_skill_moves_it_and_all_above(call: Call) -> None:
 ELSEWHERE: dict[str, tuple[Call, tuple[str, ...]]] = {
     "write": (lambda s: s.write(s.todo, 0, b"x"), ()),
     "create": (lambda s: s.create(b"new", s.notes), ("notes",)),
-    "unlink": (lambda s: s.unlink(b"todo.md", s.work), ("work",)),
-    "rename": (lambda s: s.rename((s.work, b"todo.md"), (s.notes, b"new")), ("work", "notes")),
-    "move a directory": (lambda s: s.rename((s.work, b"notes"), (ROOT, b"new")), ("work", "root")),
+    "unlink": (lambda s: s.unlink(b"todo.md", s.plans), ("plans",)),
+    "rename": (lambda s: s.rename((s.plans, b"todo.md"), (s.notes, b"new")), ("plans", "notes")),
+    "move a directory": (lambda s: s.rename((s.plans, b"notes"), (ROOT, b"new")), ("plans", "root")),
     "chmod below a skill": (lambda s: s.setattr(s.guide, mode=0o600), ()),
     "utimens below a skill": (lambda s: s.setattr(s.guide, mtime_ns=7), ()),
     "xattr below a skill": (lambda s: s.setxattr(s.guide, b"user.k", b"v"), ()),
@@ -139,7 +139,7 @@ def test_elsewhere_and_for_all_but_content_posix_rules(call: Call, expected: tup
 BECOMES_A_SKILL: dict[str, Call] = {
     "create": lambda s: s.create(SKILL, s.notes),
     "link": lambda s: s.link(s.todo, SKILL, s.notes),
-    "rename": lambda s: s.rename((s.work, b"todo.md"), (s.notes, SKILL)),
+    "rename": lambda s: s.rename((s.plans, b"todo.md"), (s.notes, SKILL)),
     "a branch": lambda s: s.branch(s.notes, b"new", SKILL),
     "a deep branch": lambda s: s.branch(s.notes, b"a", b"b", SKILL),
     "a skill moves in": lambda s: s.rename((s.skills, b"review"), (s.notes, b"review")),
@@ -151,41 +151,41 @@ BECOMES_A_SKILL: dict[str, Call] = {
 def test_a_skill_that_comes_moves_all_above(call: Call) -> None:
     scene = Stocked()
     call(scene)
-    assert scene.moved() >= {scene.notes, scene.work, ROOT}
+    assert scene.moved() >= {scene.notes, scene.plans, ROOT}
 
 
 def test_a_skill_that_leaves_moves_all_above() -> None:
     scene = Stocked()
-    scene.rename((scene.skills, b"review"), (scene.work, b"review"))
+    scene.rename((scene.skills, b"review"), (scene.plans, b"review"))
     scene.look()
-    scene.rename((scene.work, b"review"), (ROOT, b"review"))
-    assert scene.moved() == {scene.work, ROOT}
+    scene.rename((scene.plans, b"review"), (ROOT, b"review"))
+    assert scene.moved() == {scene.plans, ROOT}
     scene.rename((ROOT, b"review"), (scene.notes, b"review"))
     scene.look()
     scene.rename((scene.notes, b"review"), (scene.skills, b"review"))
-    assert scene.moved() == {scene.notes, scene.work, scene.skills, ROOT}
+    assert scene.moved() == {scene.notes, scene.plans, scene.skills, ROOT}
 
 
 def test_a_new_directory_in_the_way_of_the_walk_moves_what_is_above_it() -> None:
     scene = Stocked()
-    scene.rename((ROOT, b"skills"), (scene.work, b"skills"))
+    scene.rename((ROOT, b"skills"), (scene.plans, b"skills"))
     scene.look()
     scene.write(scene.guide, 0, b"x")
-    assert scene.moved() == {scene.review, scene.skills, scene.work, ROOT}
+    assert scene.moved() == {scene.review, scene.skills, scene.plans, ROOT}
 
 
 def test_a_hard_link_moves_the_skills_of_all_its_names() -> None:
     scene = Stocked()
-    other = scene.mkdir(b"other", scene.work)
+    other = scene.mkdir(b"other", scene.plans)
     scene.create(SKILL, other)
     scene.link(scene.guide, b"linked", other)
     scene.look()
     scene.write(scene.guide, 0, b"x")
-    assert scene.moved() == {*scene.up, other, scene.work}
+    assert scene.moved() == {*scene.up, other, scene.plans}
     scene.unlink(b"guide.md", scene.references)
     scene.look()
     scene.write(scene.guide, 0, b"y")
-    assert scene.moved() == {other, scene.work, ROOT}
+    assert scene.moved() == {other, scene.plans, ROOT}
 
 
 def test_a_file_without_a_name_moves_nothing() -> None:
@@ -210,7 +210,7 @@ def test_a_time_that_nobody_has_seen_does_not_move() -> None:
 
 
 def test_posix_moves_nothing_more_and_all_moves_everything_above() -> None:
-    for kind, expected in ((DirectoryMtime.POSIX, set[str]()), (DirectoryMtime.ALL, {"notes", "work", "root"})):
+    for kind, expected in ((DirectoryMtime.POSIX, set[str]()), (DirectoryMtime.ALL, {"notes", "plans", "root"})):
         scene = Stocked(kind)
         file = scene.create(b"f", scene.notes)
         scene.look()

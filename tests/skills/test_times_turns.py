@@ -8,6 +8,7 @@ import pytest
 import trio
 import trio.testing
 
+from tests.support.doubts import StoredAfterAll
 from vfsd.errors import InDoubt, StoreUnreachable
 from vfsd.memory import MemoryCap
 from vfsd.store.base import Claim, Terms
@@ -20,16 +21,6 @@ from vfsd.volume import Volume
 
 DIRECTORY, FILE = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o644
 HAPPENS = 3
-
-
-class _Doubt(InDoubt):
-    def __init__(self) -> None:
-        super().__init__("no answer")
-        self.resolved = trio.Event()
-
-    async def settled(self) -> bool:
-        await self.resolved.wait()
-        return True
 
 
 class _Slow(MemoryStore):
@@ -181,7 +172,7 @@ async def test_a_directory_that_moves_below_another_while_a_change_is_on_its_way
 async def test_times_move_when_a_doubt_is_settled() -> None:
     async with stocked() as scope:
         before = scope.look(scope.review)
-        scope.store.trouble = doubt = _Doubt()
+        scope.store.trouble = doubt = StoredAfterAll()
         with pytest.raises(InDoubt):
             await scope.volume.write(scope.guide, 0, b"x")
         scope.store.trouble = None

@@ -1,6 +1,8 @@
 """Changes that meet in what lies under or above a seed: they take turns, though none of them names it."""
 
 import errno
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 import pytest
 import trio
@@ -13,6 +15,8 @@ from vfsd.store.memory import MemoryStore
 from vfsd.tree.attributes import NewAttributes
 from vfsd.tree.change import ROOT, Change
 from vfsd.tree.names import NewInode, Place
+
+Act: TypeAlias = Callable[[], Awaitable[object]]
 
 FILE = 0o100644
 DIRECTORY = 0o40755
@@ -30,6 +34,15 @@ class PatientStore(MemoryStore):
         await self.go_on.wait()
         await super().commit(claim, change)
 
+    async def meet(self, acts: Sequence[Act]) -> None:
+        """Begin *acts* in this order, each as far as it gets before a commit ends; then let all go on."""
+        self.go_on = trio.Event()
+        async with trio.open_nursery() as nursery:
+            for act in acts:
+                nursery.start_soon(act)
+                await trio.testing.wait_all_tasks_blocked()
+            self.go_on.set()
+
 
 @pytest.mark.parametrize("first", [True, False])
 async def test_a_hidden_file_loses_a_name_while_it_gets_another(first: bool) -> None:
@@ -41,16 +54,11 @@ async def test_a_hidden_file_loses_a_name_while_it_gets_another(first: bool) -> 
         await volume.create(Place(ROOT, b"d"), NewInode(DIRECTORY, 0, 0))
         directory = scope.inode(b"d").ino
         await scope.seeding.file(b"file", b"seeded", 0o644)
-        acts = [
+        acts: list[Act] = [
             lambda: volume.setattr(scope.inode(b"file").ino, NewAttributes(mode=0o600)),
             lambda: volume.link(hidden.ino, Place(directory, b"third")),
         ]
-        store.go_on = trio.Event()
-        async with trio.open_nursery() as nursery:
-            for act in acts if first else reversed(acts):
-                nursery.start_soon(act)
-                await trio.testing.wait_all_tasks_blocked()
-            store.go_on.set()
+        await store.meet(acts if first else acts[::-1])
         assert hidden.attributes.nlink == 2
         await scope.check()
 
@@ -61,16 +69,11 @@ async def test_a_directory_gets_a_stored_subdirectory_while_a_seeded_one_becomes
     async with mounted(store=store) as scope:
         volume = scope.volume
         await scope.seeding.file(b"d/file", b"seeded", 0o644)
-        acts = [
+        acts: list[Act] = [
             lambda: volume.setattr(scope.inode(b"d/file").ino, NewAttributes(mode=0o600)),
             lambda: volume.create(Place(ROOT, b"e"), NewInode(DIRECTORY, 0, 0)),
         ]
-        store.go_on = trio.Event()
-        async with trio.open_nursery() as nursery:
-            for act in acts if first else reversed(acts):
-                nursery.start_soon(act)
-                await trio.testing.wait_all_tasks_blocked()
-            store.go_on.set()
+        await store.meet(acts if first else acts[::-1])
         await scope.check()
 
 
@@ -109,15 +112,10 @@ async def test_a_seed_is_written_to_while_a_stored_directory_far_above_it_is_mov
             await scope.files.mkdir(path)
         await scope.seeding.file(b"d/e/file", b"seeded", 0o644)
         ino = scope.inode(b"d/e/file").ino
-        acts = [
+        acts: list[Act] = [
             lambda: volume.write(ino, 0, b"W"),
             lambda: volume.rename(Place(ROOT, b"d"), Place(ROOT, b"moved"), 0),
         ]
-        store.go_on = trio.Event()
-        async with trio.open_nursery() as nursery:
-            for act in acts if first else reversed(acts):
-                nursery.start_soon(act)
-                await trio.testing.wait_all_tasks_blocked()
-            store.go_on.set()
+        await store.meet(acts if first else acts[::-1])
         assert scope.seeding.seeds() == []
         await scope.check()

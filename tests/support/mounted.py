@@ -30,7 +30,7 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, f"gave up waiting for {what}"
-        time.sleep(0.01)
+        time.sleep(0.01)  # between looks at the condition: it decides, not this
 
 
 class Mounted:

@@ -142,7 +142,7 @@ class RedisServer:
             while not _answers(client):
                 assert self._process.poll() is None, f"the server ended:\n{self.log.read_text()}"
                 assert time.monotonic() < deadline, f"the server does not answer:\n{self.log.read_text()}"
-                time.sleep(0.01)
+                time.sleep(0.01)  # between questions: the answer decides, not this
 
     def stop(self) -> None:
         """End the server as an operator would (SIGTERM): what it persists is on disk afterwards."""

@@ -117,7 +117,7 @@ class Writer:
             else:
                 return
             self._read_something()
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(_PAUSE_SECONDS)  # between tries that fail at once: else they would drown out all other requests
 
     def _read_something(self) -> None:
         """Read a file: that never fails, whatever becomes of the store. Its name may be in doubt."""

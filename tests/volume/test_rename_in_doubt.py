@@ -7,6 +7,7 @@ import pytest
 import trio
 import trio.testing
 
+from tests.support.doubts import StoredAfterAll
 from vfsd.errors import FsError, InDoubt, StoreUnreachable
 from vfsd.memory import MemoryCap
 from vfsd.store.base import Claim, Terms
@@ -18,20 +19,10 @@ from vfsd.tree.tree import Tree
 from vfsd.volume import Volume
 
 
-class _Doubt(InDoubt):
-    def __init__(self) -> None:
-        super().__init__("no answer")
-        self.resolved = trio.Event()
-
-    async def settled(self) -> bool:
-        await self.resolved.wait()
-        return True
-
-
 class _Silent(MemoryStore):
     """Stores every commit, and answers none that comes while *doubt* is set."""
 
-    doubt: _Doubt | None = None
+    doubt: StoredAfterAll | None = None
 
     async def commit(self, claim: Claim, change: Change) -> None:
         await super().commit(claim, change)
@@ -60,7 +51,7 @@ async def _with_volume(use: Callable[[Volume, _Silent], Awaitable[None]]) -> Non
 async def test_a_move_waits_for_the_doubt_about_another() -> None:
     async def use(volume: Volume, store: _Silent) -> None:
         made = await _directories(volume)
-        store.doubt = doubt = _Doubt()
+        store.doubt = doubt = StoredAfterAll()
         with pytest.raises(InDoubt):
             await volume.rename(Place(made["/p"], b"a"), Place(made["/q/b/c"], b"x"), 0)
         store.doubt = None
