@@ -17,7 +17,7 @@ from vfsd.changes import Plan
 from vfsd.errors import FsError, StaleFile
 from vfsd.paths import Paths, Spot, contents_first
 from vfsd.reader import WHOLE_MAX, regular, shown, too_large
-from vfsd.tree.change import ROOT, Change, PutEntry, PutInode
+from vfsd.tree.change import PERMISSIONS, ROOT, Change, PutEntry, PutInode
 from vfsd.tree.data import plan_write
 from vfsd.tree.inode import Inode
 from vfsd.tree.names import RENAME_NOREPLACE, NewInode, Place
@@ -29,7 +29,6 @@ _REMOVED_AT_ONCE = 1000
 """Most names that a recursive rmdir removes in one change."""
 
 _DIRECTORY_MODE = 0o755
-_PERMISSIONS = 0o7777
 
 Tell: TypeAlias = Callable[[Change], Awaitable[None]]
 """Lets the kernel forget what a change made untrue. Never called with a turn held."""
@@ -135,7 +134,7 @@ class Files:
             if spot.slash:
                 raise FsError(errno.EISDIR)
             whole, mode = writing.new()
-            return self._plan_new(spot, stat.S_IFREG | (mode & _PERMISSIONS), whole, writing.terms, now_ns)
+            return self._plan_new(spot, stat.S_IFREG | (mode & PERMISSIONS), whole, writing.terms, now_ns)
 
         change = await self._make(touched, plan)
         return self._written(change, writing)
@@ -202,7 +201,7 @@ class Files:
         def plan(now_ns: int) -> Change:
             spot = self._paths.find(path, follow=parents)
             if spot.inode is None:
-                wanted = stat.S_IFDIR | (mode & _PERMISSIONS)
+                wanted = stat.S_IFDIR | (mode & PERMISSIONS)
                 return self._plan_new(spot, wanted, Whole(), WriteTerms(parents=parents), now_ns)
             if not parents or spot.inode.directory is None:
                 raise FsError(errno.EEXIST)

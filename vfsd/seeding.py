@@ -13,14 +13,14 @@ from typing import NamedTuple
 from vfsd.errors import FsError, UsageError
 from vfsd.paths import Paths, Spot
 from vfsd.reader import WHOLE_MAX, too_large
-from vfsd.skills.frontmatter import SKILL_FILE, FrontMatter, front_matter
+from vfsd.skills.frontmatter import FrontMatter, front_matter
 from vfsd.skills.planting import Leaf, Names, Planted, Planting, Skill, Terms
 from vfsd.skills.seeds import Listed
 from vfsd.skills.sources import Source
+from vfsd.tree.change import PERMISSIONS
+from vfsd.tree.tree import SKILL
 from vfsd.tree.whole import Whole
 from vfsd.volume import Volume
-
-_PERMISSIONS = 0o7777
 
 
 class SkillListed(NamedTuple):
@@ -173,10 +173,10 @@ def _put(planting: Planting, top: Names, leaves: Mapping[Names, Leaf]) -> None:
 def _file(data: bytes, mode: int) -> Leaf:
     if len(data) > WHOLE_MAX:
         raise too_large("seed it at the start of the mount")
-    return Leaf(stat.S_IFREG | (mode & _PERMISSIONS), Whole.of(data))
+    return Leaf(stat.S_IFREG | (mode & PERMISSIONS), Whole.of(data))
 
 
 def _skill_md(files: Mapping[bytes, tuple[bytes, int]]) -> bytes:
-    if SKILL_FILE not in files:
+    if SKILL not in files:
         raise FsError(errno.EINVAL, "a skill must have a file SKILL.md")
-    return files[SKILL_FILE][0]
+    return files[SKILL][0]

@@ -17,13 +17,14 @@ from vfsd.answers import Seeds
 from vfsd.cli.given import skill_given
 from vfsd.client import Vfs, connect
 from vfsd.errors import FsError, NotMounted, StoreFull, UsageError, VfsdError
-from vfsd.skills.frontmatter import SKILL_FILE, front_matter
+from vfsd.skills.frontmatter import front_matter
 from vfsd.skills.planting import Leaf
 from vfsd.skills.sources import SKILLS, Source, read_skill
 from vfsd.tree import content
+from vfsd.tree.change import PERMISSIONS
+from vfsd.tree.tree import SKILL
 
 _STDIN = "-"
-_PERMISSIONS = 0o7777
 _MODE = 0o644
 """Of what comes from a pipe."""
 _PATHS = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
@@ -64,9 +65,9 @@ def _is_path(text: str) -> bool:
 def _add(vfs: Vfs, source: Source) -> tuple[str, bool]:
     files = {b"/".join(names).decode(errors="surrogateescape"): leaf for names, leaf in source.leaves.items()}
     regular = {name: leaf for name, leaf in files.items() if stat.S_ISREG(leaf.mode)}
-    skill_md = _bytes(source.leaves[SKILL_FILE,])
+    skill_md = _bytes(source.leaves[SKILL,])
     others = {name: _bytes(leaf) for name, leaf in regular.items()}
-    modes = {name: leaf.mode & _PERMISSIONS for name, leaf in regular.items()}
+    modes = {name: leaf.mode & PERMISSIONS for name, leaf in regular.items()}
     dest = os.fsdecode(source.dest)
     return dest, vfs.seed_skill(dest, skill_md, files=others, modes=modes)
 
@@ -157,7 +158,7 @@ def _read(source: str) -> tuple[bytes, int]:
         return sys.stdin.buffer.read(), _MODE
     try:
         mode = Path(source).stat().st_mode
-        return Path(source).read_bytes(), mode & _PERMISSIONS if stat.S_ISREG(mode) else _MODE
+        return Path(source).read_bytes(), mode & PERMISSIONS if stat.S_ISREG(mode) else _MODE
     except IsADirectoryError:
         raise UsageError(
             f"{source}: cannot be seeded: a directory; name a file of it, or seed it with vfsd mount --seed"

@@ -10,9 +10,8 @@ from vfsd.control.protocol import path_text
 from vfsd.control.server import Handler
 from vfsd.files import Files, WriteTerms, Written
 from vfsd.reader import Reader
-from vfsd.tree.change import Attributes
+from vfsd.tree.change import PERMISSIONS, Attributes
 
-_PERMISSIONS = 0o7777
 _TYPES = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
 
 
@@ -85,7 +84,7 @@ async def _write_file(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
         given.optional_number("expected_mtime_ns", least=-(2**63)),
         given.flag("create_only"),
         given.flag("parents"),
-        given.number("mode", 0o644, most=_PERMISSIONS),
+        given.number("mode", 0o644, most=PERMISSIONS),
     )
     return _said(await mounted.files.write(given.path(), given.data(), terms))
 
@@ -112,7 +111,7 @@ async def _delete_file(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
 
 
 async def _mkdir(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    mode = given.number("mode", 0o755, most=_PERMISSIONS)
+    mode = given.number("mode", 0o755, most=PERMISSIONS)
     return {"created": await mounted.files.mkdir(given.path(), parents=given.flag("parents"), mode=mode)}
 
 

@@ -9,20 +9,20 @@ from vfsd.control.server import Handler
 from vfsd.errors import FsError
 from vfsd.seeding import Seeding, SkillListed
 from vfsd.skills.planting import Names
+from vfsd.tree.change import PERMISSIONS
 
 _MODE = 0o644
-_PERMISSIONS = 0o7777
 
 
 def seed_operations(seeding: Seeding) -> dict[str, Handler]:
     """Return the handlers, by operation, that ask *seeding*."""
 
     async def seed_file(given: Arguments) -> dict[str, Any]:
-        path, mode = given.path(), given.number("mode", _MODE, most=_PERMISSIONS)
+        path, mode = given.path(), given.number("mode", _MODE, most=PERMISSIONS)
         return {"path": given.text("path"), "changed": await seeding.file(path, given.data(), mode)}
 
     async def seed_skill(given: Arguments) -> dict[str, Any]:
-        modes = given.numbers("modes", most=_PERMISSIONS)
+        modes = given.numbers("modes", most=PERMISSIONS)
         contents = given.contents("files")
         stray = modes.keys() - contents.keys()
         if stray:

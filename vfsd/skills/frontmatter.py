@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 from vfsd.errors import FsError
 from vfsd.tree.draft import NAME_MAX
 
-SKILL_FILE = b"SKILL.md"
-
 _FENCE = b"---"
 _MOST = 16_384
 """Most bytes between the fences: parsing takes the daemon's time, and a head is some hundred bytes long."""

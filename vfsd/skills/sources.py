@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from vfsd.config import Given
 from vfsd.errors import FsError, UsageError
-from vfsd.skills.frontmatter import SKILL_FILE, FrontMatter, front_matter
+from vfsd.skills.frontmatter import FrontMatter, front_matter
 from vfsd.skills.planting import Leaf, Names
+from vfsd.tree.change import PERMISSIONS
+from vfsd.tree.tree import SKILL
 from vfsd.tree.whole import Whole
 
-_PERMISSIONS = 0o7777
 SKILLS = "/skills"
 """Where skills are shown unless told otherwise."""
 
@@ -47,7 +48,7 @@ def read_skill(given: Given) -> Source:
 
 
 def _front_matter(source: str) -> FrontMatter:
-    path = Path(source, os.fsdecode(SKILL_FILE))
+    path = Path(source, os.fsdecode(SKILL))
     try:
         return front_matter(path.read_bytes())
     except OSError as error:
@@ -80,7 +81,7 @@ def _read(source: str, *, links: bool) -> dict[Names, Leaf]:
 
 def _walk(path: Path, names: Names, above: tuple[tuple[int, int], ...], *, links: bool) -> Iterator[tuple[Names, Leaf]]:
     info = path.stat(follow_symlinks=not links)
-    mode = stat.S_IFMT(info.st_mode) | (info.st_mode & _PERMISSIONS)
+    mode = stat.S_IFMT(info.st_mode) | (info.st_mode & PERMISSIONS)
     if stat.S_ISLNK(mode):
         yield names, Leaf(stat.S_IFLNK | 0o777, Whole(), os.readlink(os.fsencode(path)))  # noqa: PTH115 (as it is)
     elif stat.S_ISREG(mode):

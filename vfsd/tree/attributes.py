@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from vfsd.errors import FsError
 from vfsd.tree import content
-from vfsd.tree.change import Attributes, Change
+from vfsd.tree.change import PERMISSIONS, Attributes, Change
 from vfsd.tree.draft import Draft
 from vfsd.tree.tree import Tree
 
@@ -16,7 +16,6 @@ XATTRS_MAX = 65536
 """Bytes of names and values that one inode may carry, as much as the kernel hands over in one listing."""
 
 _TIME_LIMIT = 2**63 - 1
-_PERMISSIONS = 0o7777
 
 
 class NewAttributes(NamedTuple):
@@ -44,7 +43,7 @@ def _fields(present: Attributes, new: NewAttributes) -> dict[str, Any]:
     """Return the attributes that *new* names, the file type kept and times held to what is storable."""
     fields = {name: value for name, value in new._asdict().items() if value is not None}
     if new.mode is not None:
-        fields["mode"] = (present.mode & ~_PERMISSIONS) | (new.mode & _PERMISSIONS)
+        fields["mode"] = (present.mode & ~PERMISSIONS) | (new.mode & PERMISSIONS)
     for name in ("atime_ns", "mtime_ns"):
         if name in fields:
             fields[name] = max(-_TIME_LIMIT, min(_TIME_LIMIT, fields[name]))

@@ -11,6 +11,9 @@ from typing import NamedTuple, TypeAlias
 CHUNK_SIZE = 16384
 """Bytes in a chunk of file content; a constant of the stored format (see docs/format.md)."""
 
+PERMISSIONS = 0o7777
+"""The twelve bits of a mode that are not the file's type (:manpage:`inode(7)`)."""
+
 ROOT = 1
 """Inode number of a scope's root directory, as the kernel has it (FUSE_ROOT_ID)."""
 
