@@ -15,11 +15,11 @@ import hiredis
 
 from bench.process import BenchError
 from vfsd.store.redis.keys import Keys
-from vfsd.store.redis.link import Reply, ReplyError, Request
+from vfsd.store.redis.resp import Reply, ReplyError, RespRequest
 from vfsd.store.redis.transaction import encode
 from vfsd.tree.change import ROOT, Attributes, Change, PutInode
-from vfsd.tree.data import plan_write
-from vfsd.tree.names import NewInode, Place, plan_create
+from vfsd.tree.plan_content import plan_write
+from vfsd.tree.plan_names import EntryKey, NewInode, plan_create
 from vfsd.tree.tree import Tree
 
 _IOV_MAX = 1024
@@ -37,11 +37,11 @@ class Wire:
 
     def ask(self, *words: bytes) -> Reply:
         """Return the reply to one command."""
-        request = Request()
+        request = RespRequest()
         request.add(*words)
         return self.call(request)[0]
 
-    def call(self, request: Request) -> list[Reply]:
+    def call(self, request: RespRequest) -> list[Reply]:
         """Return the replies to *request*. Raises BenchError where the server refuses."""
         self._send(request.buffers())
         replies: list[Reply] = []
@@ -55,7 +55,7 @@ class Wire:
                 replies.append(reply)
         return replies
 
-    def call_all(self, requests: Iterable[Request]) -> None:
+    def call_all(self, requests: Iterable[RespRequest]) -> None:
         """Make *requests*, each after the reply to the one before."""
         for request in requests:
             self.call(request)
@@ -86,7 +86,7 @@ class Recorder:
     """Collects the transactions that vfsd would send for what is done to an empty scope."""
 
     def __init__(self, keys: Keys) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[RespRequest] = []
         self._keys = keys
         self._tree = Tree()
         now = time.time_ns()
@@ -97,7 +97,7 @@ class Recorder:
         """Make an empty file in the root directory, and return its number."""
         ino = self._tree.allocate()
         new = NewInode(stat.S_IFREG | 0o644, 0, 0)
-        change = plan_create(self._tree, Place(ROOT, name), ino, new, time.time_ns())
+        change = plan_create(self._tree, EntryKey(ROOT, name), ino, new, time.time_ns())
         self._record(change, b"next", b"%d" % (ino + 1))
         return ino
 

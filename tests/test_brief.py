@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vfsd.brief import BriefWait
+from vfsd.busy_poll import BusyPoll
 
 LIMIT_NS = 1_000
 
@@ -26,7 +26,7 @@ def processors(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     return allowed
 
 
-def waits(brief: BriefWait, calls: int) -> list[bool]:
+def waits(brief: BusyPoll, calls: int) -> list[bool]:
     """Return, for each of so many calls, whether it did more than look."""
     done = []
     for _ in range(calls):
@@ -38,19 +38,19 @@ def waits(brief: BriefWait, calls: int) -> list[bool]:
 
 def test_it_finds_what_is_there(pipe: tuple[int, int], processors: set[int]) -> None:
     os.write(pipe[1], b"x")
-    assert BriefWait(pipe[0], LIMIT_NS).wait()
+    assert BusyPoll(pipe[0], LIMIT_NS).wait()
 
 
 def test_it_ends_where_nothing_comes(pipe: tuple[int, int], processors: set[int]) -> None:
-    assert not BriefWait(pipe[0], LIMIT_NS).wait()
+    assert not BusyPoll(pipe[0], LIMIT_NS).wait()
 
 
 def test_in_vain_it_is_left_out_twice_as_often_each_time(pipe: tuple[int, int], processors: set[int]) -> None:
-    assert waits(BriefWait(pipe[0], LIMIT_NS), 12) == [True, False, True, False, False, False, True, *5 * [False]]
+    assert waits(BusyPoll(pipe[0], LIMIT_NS), 12) == [True, False, True, False, False, False, True, *5 * [False]]
 
 
 def test_a_hit_brings_it_back(pipe: tuple[int, int], processors: set[int]) -> None:
-    brief = BriefWait(pipe[0], LIMIT_NS)
+    brief = BusyPoll(pipe[0], LIMIT_NS)
     waits(brief, 2)
     os.write(pipe[1], b"x")
     assert waits(brief, 3) == [True, True, True]
@@ -58,7 +58,7 @@ def test_a_hit_brings_it_back(pipe: tuple[int, int], processors: set[int]) -> No
 
 def test_on_one_processor_it_only_looks(pipe: tuple[int, int], processors: set[int]) -> None:
     processors.discard(1)
-    brief = BriefWait(pipe[0], LIMIT_NS)
+    brief = BusyPoll(pipe[0], LIMIT_NS)
     assert waits(brief, 2) == [False, False]
     os.write(pipe[1], b"x")
     assert brief.wait()

@@ -4,8 +4,8 @@ A program that uses a mount needs nothing from here; :func:`connect` is for what
 no event loop, no store and no FUSE.
 """
 
-from vfsd.answers import StaleFileError
-from vfsd.client import Vfs, connect
+from vfsd.client.results import StaleFileError
+from vfsd.client.vfs import Vfs, connect
 
 __all__ = ["StaleFileError", "Vfs", "connect"]
 __version__ = "0.1.0"

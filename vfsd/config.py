@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from vfsd.errors import UsageError
 from vfsd.store.base import Fsync
+from vfsd.store.url import DEFAULT_STORE
 from vfsd.tree.change import Limits
 
-DEFAULT_STORE = "redis://127.0.0.1:6379/0"
 STORE_TIMEOUT = 5.0
 """Longest a commit may take, in seconds."""
 
@@ -33,7 +33,7 @@ class DirectoryMtime(StrEnum):
     ALL = "all"
 
 
-class Given(NamedTuple):
+class SeedSpec(NamedTuple):
     """What is to be seeded: a path on this disk, absolute, and where in the scope; None is the usual place."""
 
     source: str
@@ -64,8 +64,8 @@ class MountConfig:
     fsync: Fsync = Fsync()
     limits: Limits = Limits()
     max_memory: int = 0
-    skills: tuple[Given, ...] = ()
-    seeds: tuple[Given, ...] = ()
+    skills: tuple[SeedSpec, ...] = ()
+    seeds: tuple[SeedSpec, ...] = ()
     keep_stored: bool = False
     directory_mtime: DirectoryMtime = DirectoryMtime.SKILLS
     loose_references: bool = True

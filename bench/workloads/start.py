@@ -14,7 +14,7 @@ from bench.wire import Recorder, Wire
 from bench.workloads.base import SECONDS, Go, Stage, Workload
 from bench.workloads.large import write_file
 from bench.workloads.small import mark
-from vfsd.store.redis.link import Reply, Request
+from vfsd.store.redis.resp import Reply, RespRequest
 
 _LASTING = frozenset({"vfsd-redis", "vfsd-redis-tcp", "vfsd-sqlite", "juicefs"})
 _AT_ONCE = 16
@@ -66,7 +66,7 @@ def _scan(wire: Wire) -> None:
     dict(_pairs(wire, wire.keys.entries))
     with_content = [int(ino) for ino, record in records.items() if _SIZE.unpack_from(record)[0]]
     for start in range(0, len(with_content), _AT_ONCE):
-        request = Request()
+        request = RespRequest()
         for ino in with_content[start : start + _AT_ONCE]:
             request.add(b"HGETALL", wire.keys.data(ino))
         wire.call(request)

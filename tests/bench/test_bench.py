@@ -14,7 +14,7 @@ import pytest
 from bench.lab import find_juicefs
 from bench.workloads import ALL
 from tests.support.mounted import wait_until
-from vfsd import mountpoint as places
+from vfsd.host import mountpoint as mountpoints
 
 QUICK = ("create", "read-cold", "list", "unlink", "write", "rm")
 CANDIDATES = ("vfsd-redis", "floor", "tmpfs", "hset", *(["juicefs"] if find_juicefs(None) else []))
@@ -44,7 +44,7 @@ def _working_below(directory: Path) -> list[str]:
 
 
 def _mounted_below(directory: Path) -> list[str]:
-    return [mount.mountpoint for mount in places.mounts() if mount.mountpoint.startswith(f"{directory}/")]
+    return [mount.mountpoint for mount in mountpoints.mounts() if mount.mountpoint.startswith(f"{directory}/")]
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ PRINTED: dict[str, list[str | re.Pattern[str]]] = {
 """What the programs of each page print, in their order, on one mount."""
 
 
-class Reader:
+class FileReader:
     """Runs what a page shows, on *mounted*."""
 
     def __init__(self, node: NodeProject, deepagents: Path, mounted: Mounted) -> None:
@@ -69,8 +69,8 @@ class Reader:
 
 
 @pytest.fixture
-def reader(node: NodeProject, deepagents: Path, mount: MountFactory, redis_server: RedisServer) -> Reader:
-    return Reader(node, deepagents, mount(redis_server.url))
+def reader(node: NodeProject, deepagents: Path, mount: MountFactory, redis_server: RedisServer) -> FileReader:
+    return FileReader(node, deepagents, mount(redis_server.url))
 
 
 def programs(page: Path) -> list[tuple[str, str]]:
@@ -79,7 +79,7 @@ def programs(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PRINTED)
-def test_programs_of_a_page(page: str, reader: Reader) -> None:
+def test_programs_of_a_page(page: str, reader: FileReader) -> None:
     printed = [reader.run(language, program) for language, program in programs(CHECKOUT / page)]
     assert len(printed) == len(PRINTED[page])
     for found, expected in zip(printed, PRINTED[page], strict=True):

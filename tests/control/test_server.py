@@ -13,14 +13,14 @@ import trio
 
 from vfsd import Vfs
 from vfsd.control.arguments import Arguments
-from vfsd.control.lines import Lines
+from vfsd.control.lines import LineReader
 from vfsd.control.protocol import LINE_MAX
-from vfsd.control.server import Handler, Last, listen, serve
+from vfsd.control.server import ControlHandler, FinalAnswer, listen, serve
 from vfsd.errors import Fenced, FsError, ScopeBusy, StaleFile, StoreFull, StoreUnreachable, VfsdError
 
 
 @asynccontextmanager
-async def _serving(path: Path, handlers: Mapping[str, Handler]) -> AsyncIterator[trio.SocketStream]:
+async def _serving(path: Path, handlers: Mapping[str, ControlHandler]) -> AsyncIterator[trio.SocketStream]:
     """Serve *handlers* at *path*, and give a client's stream."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve, listen(path), handlers)
@@ -31,12 +31,12 @@ async def _serving(path: Path, handlers: Mapping[str, Handler]) -> AsyncIterator
 
 async def _ask(client: trio.SocketStream, op: str) -> Any:
     await client.send_all(json.dumps({"op": op}).encode() + b"\n")
-    line = await Lines(client, LINE_MAX).next()
+    line = await LineReader(client, LINE_MAX).next()
     assert line is not None
     return json.loads(line)
 
 
-def _raising(error: Exception) -> Handler:
+def _raising(error: Exception) -> ControlHandler:
     async def handler(given: Arguments) -> None:
         raise error
 
@@ -89,9 +89,9 @@ async def test_an_answer_that_is_too_long_for_a_line(tmp_path: Path) -> None:
         assert (await _ask(client, "endless"))["error"]["code"] == "EMSGSIZE"
 
 
-def _last(then: Callable[[], None]) -> Handler:
-    async def handler(given: Arguments) -> Last:
-        return Last({}, then)
+def _last(then: Callable[[], None]) -> ControlHandler:
+    async def handler(given: Arguments) -> FinalAnswer:
+        return FinalAnswer({}, then)
 
     return handler
 
@@ -121,13 +121,13 @@ async def test_silence_in_the_middle_of_a_line_has_an_end(autojump_clock: trio.t
     async with ours, theirs:
         await theirs.send_all(b"half a li")
         with pytest.raises(trio.TooSlowError):
-            await Lines(ours, 100).next()
+            await LineReader(ours, 100).next()
 
 
 async def test_silence_between_lines_has_none(autojump_clock: trio.testing.MockClock) -> None:
     ours, theirs = _pair()
     async with ours, theirs:
-        lines = Lines(ours, 100)
+        lines = LineReader(ours, 100)
         await theirs.send_all(b"one\n")
         assert await lines.next() == b"one"
         with trio.move_on_after(86_400) as waiting:
@@ -144,7 +144,7 @@ async def test_a_line_may_be_so_long_and_no_longer(length: int, whole: bool) -> 
     ours, theirs = _pair()
     async with ours, theirs:
         await theirs.send_all(b"x" * length + b"\n")
-        assert await Lines(ours, 100).next() == (b"x" * length if whole else None)
+        assert await LineReader(ours, 100).next() == (b"x" * length if whole else None)
 
 
 async def test_seeds_go_over_the_wire_as_the_protocol_says(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import trio
 from tests.support.mounted import Mounted
 from tests.support.servers import RedisServer
 from tests.support.trees import Facts, Found, Stamp, differences, look_at
-from vfsd.hydrate import hydrate
-from vfsd.store import open_store
+from vfsd.scope.hydrate import hydrate
 from vfsd.store.base import StoreOptions
+from vfsd.store.url import open_store
 from vfsd.tree.change import CHUNK_SIZE, ROOT
 from vfsd.tree.inode import Inode
 from vfsd.tree.tree import Tree

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from tests.support.mounted import PATIENCE, Mounted, wait_until
-from vfsd.control.client import ask
+from vfsd.client.connection import ask
 
 DONE = "done"
 

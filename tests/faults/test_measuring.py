@@ -3,13 +3,13 @@
 import trio
 import trio.testing
 
-from vfsd.daemon import keep_measuring
+from vfsd.daemon.lifecycle import keep_measuring
 from vfsd.errors import StoreUnreachable
-from vfsd.memory import MemoryCap
+from vfsd.scope.memory_limit import MemoryLimit
+from vfsd.scope.volume import Volume
 from vfsd.store.base import Capacity
 from vfsd.store.memory import MemoryStore
 from vfsd.tree.tree import Tree
-from vfsd.volume import Volume
 
 TROUBLES = [OSError(24, "Too many open files"), StoreUnreachable("away")]
 
@@ -32,6 +32,6 @@ class Troubled(MemoryStore):
 async def test_measuring_goes_on_whatever_happened(autojump_clock: trio.testing.MockClock) -> None:
     store = Troubled()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(keep_measuring, Volume(Tree(), store, None, nursery, MemoryCap(0)))
+        nursery.start_soon(keep_measuring, Volume(Tree(), store, None, nursery, MemoryLimit(0)))
         await store.answered.wait()
         nursery.cancel_scope.cancel()

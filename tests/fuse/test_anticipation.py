@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vfsd.fuse.anticipation import Anticipation
+from vfsd.fuse.idle_poll import IdlePoll
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +30,6 @@ def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_when_it_waits(busy: bool, timeout: float, waits: int) -> None:
-    anticipation = Anticipation(lambda: busy)
+    anticipation = IdlePoll(lambda: busy)
     anticipation.before_io_wait(timeout)
     assert anticipation.request.waits == waits

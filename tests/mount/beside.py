@@ -136,7 +136,7 @@ def _shown(seen: os.stat_result) -> tuple[int, ...]:
     return seen.st_mode, seen.st_nlink, seen.st_uid, seen.st_gid, seen.st_rdev, size
 
 
-class Beside:
+class BackgroundTasks:
     """Two sides in step. ``done`` is what has been asked of both, for whoever has to find a difference."""
 
     def __init__(self, tmpfs: bytes, mount: bytes) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.mounted import Mounted, run_vfsd, wait_until
-from vfsd import mountpoint as places
+from vfsd.host import mountpoint as mountpoints
 
 Result = subprocess.CompletedProcess[str]
 
@@ -79,9 +79,9 @@ def statuses(mounted: Mounted, *paths: Path) -> list[dict[str, Any]]:
     return [entry for entry in found if entry["mountpoint"] in map(str, paths)]
 
 
-def mounts_at(path: Path) -> list[places.Mount]:
+def mounts_at(path: Path) -> list[mountpoints.Mount]:
     """Return all mounts at *path*, however they are stacked."""
-    return [mount for mount in places.mounts() if mount.mountpoint == str(path)]
+    return [mount for mount in mountpoints.mounts() if mount.mountpoint == str(path)]
 
 
 def mount_options(path: Path) -> tuple[str, str, set[str]]:

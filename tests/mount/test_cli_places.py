@@ -15,9 +15,9 @@ import pytest
 from tests.mount.commands import detached, failure, mounts_at, statuses, success
 from tests.support.mounted import MountFactory, run_vfsd, wait_until
 from tests.support.servers import RedisServer, redis_program
-from vfsd import registry
 from vfsd.errors import MountpointError
-from vfsd.mountpoint import absolute, lies_within
+from vfsd.host import registrations
+from vfsd.host.mountpoint import absolute, lies_within
 
 
 def _environment(**more: str) -> dict[str, str]:
@@ -139,11 +139,11 @@ def test_a_mount_in_the_making_keeps_others_away(
 ) -> None:
     mounted = mount(redis_server.url, start=False)
     monkeypatch.setenv("VFSD_RUNTIME_DIR", mounted.environment["VFSD_RUNTIME_DIR"])
-    reservation = registry.reserve(str(mounted.path))
+    reservation = registrations.reserve(str(mounted.path))
     assert reservation is not None
     with reservation, detached(mounted) as daemon:
-        assert registry.reserve(str(mounted.path)) is None
-        elsewhere = registry.reserve(f"{mounted.path}-2")
+        assert registrations.reserve(str(mounted.path)) is None
+        elsewhere = registrations.reserve(f"{mounted.path}-2")
         assert elsewhere is not None
         elsewhere.end()
         line = failure(daemon.mount(), 9)
@@ -178,10 +178,13 @@ def test_all_that_dead_daemons_left_is_cleaned_up(mount: MountFactory, redis_ser
 def test_a_successors_registration_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("VFSD_RUNTIME_DIR", str(tmp_path / "run"))
     for pid, left in ((1, True), (os.getpid(), False)):
-        registration = registry.Registration("run", "/mnt", "memory:", pid, 0, "1")
-        registry.register(registration).touch()
-        registry.unregister("/mnt")
-        assert (registry.registered("/mnt") is not None, registry.socket_path("/mnt").exists()) == (left, left)
+        registration = registrations.Registration("run", "/mnt", "memory:", pid, 0, "1")
+        registrations.register(registration).touch()
+        registrations.unregister("/mnt")
+        assert (registrations.registered("/mnt") is not None, registrations.socket_path("/mnt").exists()) == (
+            left,
+            left,
+        )
 
 
 def test_unmounting_does_not_wait_for_a_stranger(mount: MountFactory, redis_server: RedisServer) -> None:

@@ -10,7 +10,7 @@ import redis
 from tests.mount.commands import detached, failure, statuses, success
 from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer, ServerOptions, redis_program
-from vfsd.store.label import hidden
+from vfsd.store.url import hidden
 
 PASSWORD = "pass/word@: %"
 

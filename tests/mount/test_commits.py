@@ -16,7 +16,7 @@ import redis
 from tests.support.mounted import MountFactory
 from tests.support.servers import RedisServer, redis_program
 from tests.support.syscalls import closing_fd, renameat2
-from vfsd.tree.names import RENAME_EXCHANGE
+from vfsd.tree.plan_names import RENAME_EXCHANGE
 
 REQUEST = re.compile(r" DEBUG vfsd\.fuse\.trace: (\w+)")
 HOUSEKEEPING = ("info", "config|get", "eval", "set", "ping")

@@ -22,7 +22,7 @@ def mounted(mount: MountFactory, redis_server: RedisServer) -> Mounted:
     (mounted.path / "directory" / "one").write_bytes(b"content of one")
     (mounted.path / "directory" / "two").write_bytes(b"content of two" * 5000)
     assert mounted.stop() == 0
-    mounted.expected.append(" ERROR vfsd.launch: .*scope ")
+    mounted.expected.append(" ERROR vfsd.daemon.process: .*scope ")
     return mounted
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.mount.calls import names, refused
 from tests.support.mounted import MountFactory
 from tests.support.servers import RedisServer
-from vfsd.store import open_store
-from vfsd.store.base import StoreOptions, Terms
+from vfsd.store.base import ClaimTerms, StoreOptions
 from vfsd.store.owner import this_process
+from vfsd.store.url import open_store
 from vfsd.tree.change import ROOT, Attributes, Change, PutEntry, PutInode
 
 COUNT = 100_000
@@ -29,7 +29,7 @@ def _entries(start: int) -> tuple[PutEntry, ...]:
 async def _fill(store_url: str, scope: str) -> None:
     """Make a scope with a directory ``large``, which holds :data:`COUNT` names of one file."""
     store = open_store(store_url, StoreOptions())
-    claim = await store.claim(scope, this_process("/nowhere"), Terms())
+    claim = await store.claim(scope, this_process("/nowhere"), ClaimTerms())
     await store.commit(
         claim,
         Change(

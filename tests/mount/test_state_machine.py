@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from tests.mount.beside import Beside, Side
+from tests.mount.beside import BackgroundTasks, Side
 from tests.support.mounted import Mounted, mounting
 from tests.support.servers import RedisServer
 from tests.support.trees import differences, look_at
@@ -61,14 +61,14 @@ class Arena:
     def __init__(self, mounted: Mounted, tmpfs: Path) -> None:
         self.mounted = mounted
         self._tmpfs = tmpfs
-        self.examples: list[Beside] = []
+        self.examples: list[BackgroundTasks] = []
 
-    def example(self) -> Beside:
+    def example(self) -> BackgroundTasks:
         """Return a fresh place. It lies two levels down: a link may lead out of it, but not into another's."""
         for root in self._roots(len(self.examples)):
             (root / "here").mkdir(parents=True)
         tmpfs, mount = (os.fsencode(root / "here") for root in self._roots(len(self.examples)))
-        self.examples.append(Beside(tmpfs, mount))
+        self.examples.append(BackgroundTasks(tmpfs, mount))
         return self.examples[-1]
 
     def compare(self, number: int) -> None:

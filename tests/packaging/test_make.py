@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.checkout import Checkout
-from vfsd import mountpoint as places
+from vfsd.host import mountpoint as mountpoints
 
 
 class Make:
@@ -31,7 +31,7 @@ class Make:
 
     def clean_up(self) -> list[str]:
         """Leave no mount behind; return the warnings of the log."""
-        for mount in places.mounts():
+        for mount in mountpoints.mounts():
             if mount.mountpoint.startswith(f"{self.root}/"):
                 subprocess.run(["umount", "-l", mount.mountpoint], check=True)
         lines = self.log.read_text().splitlines() if self.log.exists() else []
@@ -103,7 +103,7 @@ def test_a_password_in_the_store_is_not_printed(make: Make) -> None:
 def test_clean_unmounts_and_keeps_the_store(make: Make) -> None:
     make.succeed("mount")
     make.succeed("clean")
-    assert places.mount_at(os.fspath(make.root / "mnt")) is None
+    assert mountpoints.mount_at(os.fspath(make.root / "mnt")) is None
     assert not (make.root / ".venv").exists()
     assert (make.root / "vfsd.db").exists()
 

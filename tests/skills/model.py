@@ -9,18 +9,18 @@ import trio.testing
 
 from tests.support.stores import stranger
 from tests.tree.rebuild import check_indexes, check_sound
-from vfsd.files import Files
-from vfsd.hydrate import hydrate
-from vfsd.memory import MemoryCap
-from vfsd.paths import Paths
-from vfsd.seeding import Seeding
-from vfsd.skills.ledger import Ledger
-from vfsd.store.base import Terms
+from vfsd.files.resolve import PathResolver
+from vfsd.files.seed import Seeding
+from vfsd.files.write import FileWriter
+from vfsd.scope.hydrate import hydrate
+from vfsd.scope.memory_limit import MemoryLimit
+from vfsd.scope.volume import Volume
+from vfsd.seeds.index import SeedIndex
+from vfsd.store.base import ClaimTerms
 from vfsd.store.memory import MemoryStore
 from vfsd.tree.change import ROOT, Attributes, PutChunks, PutEntry, PutInode
 from vfsd.tree.inode import Entry, Inode
 from vfsd.tree.tree import Tree
-from vfsd.volume import Volume
 
 
 class Held(NamedTuple):
@@ -38,9 +38,9 @@ class Mounted:
         self.volume = volume
         self.tree = volume.tree
         self.seeds = volume.changes.seeds
-        self.paths = Paths(volume.tree, b"/mnt")
+        self.paths = PathResolver(volume.tree, b"/mnt")
         self.seeding = Seeding(volume, self.paths, keep=keep)
-        self.files = Files(volume, self.paths, volume.changes.on_settled)
+        self.files = FileWriter(volume, self.paths, volume.changes.on_settled)
 
     def inode(self, path: bytes) -> Inode:
         """Return what is at *path*."""
@@ -51,7 +51,7 @@ class Mounted:
         check_sound(self._without_shadows())
         check_indexes(self.tree)
         found = await hydrate(self.volume.store, "scope", lambda _done, _total: None)
-        assert stored_of(found, Ledger()) == stored_of(self.tree, self.seeds.ledger)
+        assert stored_of(found, SeedIndex()) == stored_of(self.tree, self.seeds.ledger)
         _check_books(self.tree, self.seeds.ledger)
 
     def _without_shadows(self) -> Tree:
@@ -67,7 +67,7 @@ class Mounted:
         return restored
 
 
-def stored_of(tree: Tree, ledger: Ledger) -> dict[int, Held]:
+def stored_of(tree: Tree, ledger: SeedIndex) -> dict[int, Held]:
     """Return what of *tree* is stored, as *ledger* says."""
     return {
         ino: _held(ino, inode, ledger)
@@ -76,7 +76,7 @@ def stored_of(tree: Tree, ledger: Ledger) -> dict[int, Held]:
     }
 
 
-def _held(ino: int, inode: Inode, ledger: Ledger) -> Held:
+def _held(ino: int, inode: Inode, ledger: SeedIndex) -> Held:
     if inode.directory is None:
         return Held(inode.attributes, dict(inode.chunks), {})
     hidden = {place.name: entry for place, entry in ledger.shadowed.items() if place.parent == ino}
@@ -85,7 +85,7 @@ def _held(ino: int, inode: Inode, ledger: Ledger) -> Held:
     return Held(inode.attributes._replace(nlink=links, mtime_ns=0, ctime_ns=0), {}, {**seen, **hidden})
 
 
-def _check_books(tree: Tree, ledger: Ledger) -> None:
+def _check_books(tree: Tree, ledger: SeedIndex) -> None:
     """Assert that every seed is where the ledger has it, and nothing else is in it."""
     named = {
         entry.ino: (ino, name)
@@ -107,14 +107,14 @@ async def mounted(
     *,
     keep: bool = False,
     memory: int = 0,
-    terms: Terms = Terms(),  # noqa: B008 (immutable)
+    terms: ClaimTerms = ClaimTerms(),  # noqa: B008 (immutable)
     store: MemoryStore | None = None,
 ) -> AsyncIterator[Mounted]:
     """Give a new scope, mounted."""
     store = store or MemoryStore()
     claim = await store.claim("scope", stranger(), terms)
     async with trio.open_nursery() as nursery:
-        volume = Volume(Tree(), store, claim, nursery, MemoryCap(memory))
+        volume = Volume(Tree(), store, claim, nursery, MemoryLimit(memory))
         await volume.found(0, 0)
         yield Mounted(volume, keep=keep)
         nursery.cancel_scope.cancel()

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from vfsd.errors import FsError
-from vfsd.skills.frontmatter import front_matter
+from vfsd.seeds.frontmatter import front_matter
 
 DESCRIBED = b"description: how to review\n"
 
@@ -66,5 +66,5 @@ def test_a_head_needs_both_lines_of_dashes(skill_md: bytes, why: str) -> None:
 
 
 def test_a_mount_without_skills_does_not_load_the_parser() -> None:
-    script = "import sys, vfsd.cli.mount, vfsd.daemon; sys.exit('yaml' in sys.modules)"
+    script = "import sys, vfsd.cli.mount, vfsd.daemon.lifecycle; sys.exit('yaml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

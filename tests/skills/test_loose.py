@@ -17,7 +17,7 @@ from tests.skills.conftest import RULES, SCRIPT, Kept
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer
 from tests.support.syscalls import renameat2
-from vfsd.tree.names import RENAME_NOREPLACE
+from vfsd.tree.plan_names import RENAME_NOREPLACE
 
 OTHER_MD = "---\nname: other\ndescription: something else\n---\n"
 EXTRAS = ("references/deep/only.md", ".git/HEAD", "node_modules/left-pad/index.js", "pyproject.toml")

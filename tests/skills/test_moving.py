@@ -10,7 +10,7 @@ from tests.control.conftest import Connect
 from tests.skills.conftest import RULES, SCRIPT, SKILL_MD, Kept
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.syscalls import renameat2
-from vfsd.tree.names import RENAME_EXCHANGE
+from vfsd.tree.plan_names import RENAME_EXCHANGE
 
 SKILL = "skills/review"
 FILES = {"SKILL.md": SKILL_MD, "references/rules.md": RULES, "scripts/run.sh": SCRIPT}

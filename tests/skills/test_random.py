@@ -12,9 +12,9 @@ import trio
 from tests.skills.model import Mounted, mounted, settled
 from tests.skills.stores import WaveringStore
 from vfsd.errors import FsError, StoreUnreachable
-from vfsd.tree.attributes import NewAttributes
 from vfsd.tree.change import CHUNK_SIZE, ROOT
-from vfsd.tree.names import NewInode, Place
+from vfsd.tree.plan_attributes import NewAttributes
+from vfsd.tree.plan_names import EntryKey, NewInode
 
 NAMES = (b"a", b"b", b"c", b"SKILL.md")
 STEPS = 300
@@ -51,17 +51,17 @@ class Monkey:
         files = [ino for ino, inode in self._scope.tree.inodes.items() if not inode.directory]
         return self._chance.choice(files or [ROOT])
 
-    def _place(self) -> Place:
-        return Place(self._directory(), self._chance.choice(NAMES))
+    def _place(self) -> EntryKey:
+        return EntryKey(self._directory(), self._chance.choice(NAMES))
 
-    def _taken(self) -> Place:
-        places = [
-            Place(ino, name)
+    def _taken(self) -> EntryKey:
+        keys = [
+            EntryKey(ino, name)
             for ino, inode in self._scope.tree.inodes.items()
             if inode.directory
             for name in inode.directory.entries
         ]
-        return self._chance.choice(places or [Place(ROOT, b"a")])
+        return self._chance.choice(keys or [EntryKey(ROOT, b"a")])
 
     def _path(self) -> bytes:
         return b"/".join(self._chance.choices(NAMES, k=self._chance.randint(1, 3)))

@@ -6,17 +6,17 @@ import pytest
 
 from tests.skills.model import Mounted, mounted
 from vfsd.errors import FsError
-from vfsd.store.base import Terms
-from vfsd.tree.attributes import NewAttributes
+from vfsd.store.base import ClaimTerms
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Limits
-from vfsd.tree.names import Place
+from vfsd.tree.plan_attributes import NewAttributes
+from vfsd.tree.plan_names import EntryKey
 
 LARGE = b"x" * CHUNK_SIZE * 4
 MODE = NewAttributes(mode=0o600)
 
 
-def limited(**limits: int) -> Terms:
-    return Terms(limits=Limits(**limits))
+def limited(**limits: int) -> ClaimTerms:
+    return ClaimTerms(limits=Limits(**limits))
 
 
 async def refused(scope: Mounted, path: bytes, number: int) -> None:
@@ -36,7 +36,7 @@ async def test_bytes_count_once_they_are_stored() -> None:
         await scope.volume.setattr(scope.inode(b"one").ino, MODE)
         assert scope.volume.used == len(LARGE)
         await refused(scope, b"two", errno.ENOSPC)
-        await scope.volume.unlink(Place(ROOT, b"two"))
+        await scope.volume.unlink(EntryKey(ROOT, b"two"))
         assert scope.volume.used == len(LARGE)
 
 

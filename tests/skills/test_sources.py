@@ -8,21 +8,21 @@ import pytest
 
 from tests.skills.conftest import SKILL_MD
 from vfsd.cli.given import seed_given, skill_given
-from vfsd.config import Given
+from vfsd.config import SeedSpec
 from vfsd.errors import UsageError
-from vfsd.skills.sources import read_seed, read_skill
+from vfsd.seeds.sources import read_seed, read_skill
 
 
 def test_a_skill_follows_links_and_a_tree_keeps_them(skill: Path, tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared/\udcff").write_bytes(b"shared")
     (skill / "linked").symlink_to("../shared")
-    source = read_skill(Given(str(skill), None))
+    source = read_skill(SeedSpec(str(skill), None))
     assert source.dest == b"/skills/review"
     assert stat.S_ISDIR(source.leaves[b"linked",].mode)
     assert source.leaves[b"linked", b"\xff"].whole.chunks == {0: b"shared"}
     assert source.leaves[b"scripts", b"run.sh"].mode == stat.S_IFREG | 0o755
-    tree = read_seed(Given(str(skill), "/t"))
+    tree = read_seed(SeedSpec(str(skill), "/t"))
     assert tree.leaves[b"linked",].target == b"../shared"
     assert (b"linked", b"\xff") not in tree.leaves
 
@@ -30,24 +30,24 @@ def test_a_skill_follows_links_and_a_tree_keeps_them(skill: Path, tmp_path: Path
 def test_what_cannot_be_seeded(skill: Path, tmp_path: Path) -> None:
     (skill / "round").symlink_to(".")
     with pytest.raises(UsageError, match="in a circle"):
-        read_skill(Given(str(skill), None))
+        read_skill(SeedSpec(str(skill), None))
     (skill / "round").unlink()
     (skill / "dangling").symlink_to("nowhere")
     with pytest.raises(UsageError, match="dangling: cannot be seeded: No such file"):
-        read_skill(Given(str(skill), None))
+        read_skill(SeedSpec(str(skill), None))
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(UsageError, match="neither a file, a directory nor a link"):
-        read_seed(Given(str(tmp_path), "/t"))
+        read_seed(SeedSpec(str(tmp_path), "/t"))
     with pytest.raises(UsageError, match="a skill is a directory"):
-        read_skill(Given(str(tmp_path), None))
+        read_skill(SeedSpec(str(tmp_path), None))
 
 
 def test_a_destination_follows_the_last_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert skill_given("a") == Given(f"{tmp_path}/a", None)
-    assert skill_given("a:/s/b") == Given(f"{tmp_path}/a", "/s/b")
-    assert skill_given("a:b:") == Given(f"{tmp_path}/a:b", None)
-    assert seed_given("/x:y:z") == Given("/x:y", "z")
+    assert skill_given("a") == SeedSpec(f"{tmp_path}/a", None)
+    assert skill_given("a:/s/b") == SeedSpec(f"{tmp_path}/a", "/s/b")
+    assert skill_given("a:b:") == SeedSpec(f"{tmp_path}/a:b", None)
+    assert seed_given("/x:y:z") == SeedSpec("/x:y", "z")
     for wrong in ("a", "a:", ":z", ""):
         with pytest.raises(UsageError):
             seed_given(wrong)
@@ -56,7 +56,7 @@ def test_a_destination_follows_the_last_colon(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_skill_is_read_whole(skill: Path) -> None:
-    leaves = read_skill(Given(str(skill), "/x")).leaves
+    leaves = read_skill(SeedSpec(str(skill), "/x")).leaves
     assert leaves[b"SKILL.md",].whole.chunks == {0: SKILL_MD}
     assert set(leaves) == {
         (),

@@ -11,11 +11,11 @@ from tests.tree.scene import DIRECTORY, FILE, GID, UID, Scene, whole
 from vfsd.clock import MILLISECOND
 from vfsd.config import DirectoryMtime
 from vfsd.errors import FsError
-from vfsd.skills.times import DirectoryTimes
+from vfsd.seeds.directory_mtime import DirectoryTimes
 from vfsd.tree.change import ROOT, Change, PutInode
-from vfsd.tree.names import RENAME_EXCHANGE, NewInode, Place
+from vfsd.tree.plan_names import RENAME_EXCHANGE, EntryKey, NewInode
+from vfsd.tree.plan_subtree import FileContent, NewEntry, plan_create_path, plan_remove
 from vfsd.tree.tree import SKILL
-from vfsd.tree.whole import Sprout, Whole, plan_branch, plan_remove
 
 WALKS, STEPS = 8, 400
 
@@ -38,14 +38,14 @@ class Timed(Scene):
         """Make directories, the last one a file, each in the one before, in one change."""
         modes = [DIRECTORY] * (len(names) - 1) + [FILE]
         sprouts = [
-            Sprout(name, self.tree.allocate(), NewInode(mode, UID, GID))
+            NewEntry(name, self.tree.allocate(), NewInode(mode, UID, GID))
             for name, mode in zip(names, modes, strict=True)
         ]
-        self._take(plan_branch(self.tree, parent, sprouts, Whole.of(b"text"), self._tick()))
+        self._take(plan_create_path(self.tree, parent, sprouts, FileContent.of(b"text"), self._tick()))
         return [sprout.ino for sprout in sprouts]
 
-    def remove(self, *places: tuple[int, bytes]) -> None:
-        self._take(plan_remove(self.tree, [Place(*place) for place in places], self._tick()))
+    def remove(self, *keys: tuple[int, bytes]) -> None:
+        self._take(plan_remove(self.tree, [EntryKey(*key) for key in keys], self._tick()))
 
     def look(self, *inos: int) -> None:
         """See the times of *inos*, or of all there are."""
@@ -232,7 +232,7 @@ class Walk:
 
     def step(self) -> None:
         directories, files = self.directories(), self.files()
-        places = [(ino, name) for ino in directories for name in self.scene.listing(ino)]
+        keys = [(ino, name) for ino in directories for name in self.scene.listing(ino)]
         parent, name = self.chance.choice(directories), self.chance.choice((b"a", b"b", b"c", SKILL))
         moves: list[Callable[[], object]] = [
             *[lambda: self.scene.create(name, parent), lambda: self.scene.mkdir(name, parent)] * 2,
@@ -243,11 +243,11 @@ class Walk:
             moves += [lambda: self.scene.write(file, self.chance.randrange(3), b"%d" % self.chance.randrange(99))] * 3
             moves += [lambda: self.scene.setattr(file, size=self.chance.randrange(4))]
             moves += [lambda: self.scene.link(file, name, parent), lambda: self.scene.setattr(file, mode=0o600)]
-        if places:
-            place, other = self.chance.choice(places), self.chance.choice(places)
-            moves += [lambda: self.scene.unlink(place[1], place[0]), lambda: self.scene.rmdir(place[1], place[0])]
-            moves += [lambda: self.scene.rename(place, (parent, name))] * 2
-            moves += [lambda: self.scene.rename(place, other, RENAME_EXCHANGE)]
+        if keys:
+            key, other = self.chance.choice(keys), self.chance.choice(keys)
+            moves += [lambda: self.scene.unlink(key[1], key[0]), lambda: self.scene.rmdir(key[1], key[0])]
+            moves += [lambda: self.scene.rename(key, (parent, name))] * 2
+            moves += [lambda: self.scene.rename(key, other, RENAME_EXCHANGE)]
         try:
             self.chance.choice(moves)()
         except FsError:

@@ -13,14 +13,14 @@ from tests.skills.test_random import Monkey, chance  # noqa: F401 (a fixture for
 from tests.support.stores import stranger
 from vfsd import clock
 from vfsd.config import DirectoryMtime
-from vfsd.hydrate import hydrate
-from vfsd.memory import MemoryCap
-from vfsd.skills.times import DirectoryTimes
-from vfsd.store.base import Terms
+from vfsd.scope.hydrate import hydrate
+from vfsd.scope.memory_limit import MemoryLimit
+from vfsd.scope.volume import Volume
+from vfsd.seeds.directory_mtime import DirectoryTimes
+from vfsd.store.base import ClaimTerms
 from vfsd.store.memory import MemoryStore
-from vfsd.tree.content import read
+from vfsd.tree.chunks import read_chunks
 from vfsd.tree.tree import SKILL, Tree
-from vfsd.volume import Volume
 
 CRASHES, STEPS, AT_ONCE = 12, 25, 4
 TICK_NS = 130_000
@@ -69,7 +69,7 @@ def _below(tree: Tree, ino: int) -> Iterator[int]:
 def _everything(tree: Tree, ino: int) -> object:
     inode = tree.inode(ino)
     if inode.directory is None:
-        return read(inode.chunks, inode.attributes.size, 0, inode.attributes.size), inode.attributes.target
+        return read_chunks(inode.chunks, inode.attributes.size, 0, inode.attributes.size), inode.attributes.target
     return [(name, child, _everything(tree, child)) for name, child in _names(tree, ino)]
 
 
@@ -100,10 +100,10 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_whoever_caches_is_never_wrong(chance: random.Random, run: int, steady: bool) -> None:  # noqa: F811
     store, cache = MemoryStore() if steady else WaveringStore(chance), Cache()
     for _ in range(CRASHES):
-        claim = await store.claim("scope", stranger(), Terms())
+        claim = await store.claim("scope", stranger(), ClaimTerms())
         tree = await hydrate(store, "scope", lambda _done, _total: None)
         async with trio.open_nursery() as nursery:
-            volume = Volume(tree, store, claim, nursery, MemoryCap(0))
+            volume = Volume(tree, store, claim, nursery, MemoryLimit(0))
             volume.changes.times = DirectoryTimes(tree, DirectoryMtime.SKILLS)
             if not tree.inodes:
                 await volume.found(0, 0)

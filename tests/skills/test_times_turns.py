@@ -10,14 +10,14 @@ import trio.testing
 
 from tests.support.doubts import StoredAfterAll
 from vfsd.errors import InDoubt, StoreUnreachable
-from vfsd.memory import MemoryCap
-from vfsd.store.base import Claim, Terms
+from vfsd.scope.memory_limit import MemoryLimit
+from vfsd.scope.volume import Volume
+from vfsd.store.base import Claim, ClaimTerms
 from vfsd.store.memory import MemoryStore
 from vfsd.store.owner import this_process
 from vfsd.tree.change import ROOT, Attributes, Change, PutInode
-from vfsd.tree.names import NewInode, Place
+from vfsd.tree.plan_names import EntryKey, NewInode
 from vfsd.tree.tree import SKILL, Tree
-from vfsd.volume import Volume
 
 DIRECTORY, FILE = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o644
 HAPPENS = 3
@@ -69,7 +69,7 @@ class Scope:
         self.moved.clear()
 
     async def create(self, parent: int, name: bytes, mode: int) -> int:
-        return (await self.volume.create(Place(parent, name), NewInode(mode, 0, 0))).ino
+        return (await self.volume.create(EntryKey(parent, name), NewInode(mode, 0, 0))).ino
 
     def look(self, ino: int) -> int:
         """See the modification time of *ino*."""
@@ -85,9 +85,9 @@ class Scope:
 @asynccontextmanager
 async def stocked() -> AsyncIterator[Scope]:
     store = _Slow()
-    claim = await store.claim("scope", this_process("/mnt"), Terms())
+    claim = await store.claim("scope", this_process("/mnt"), ClaimTerms())
     async with trio.open_nursery() as nursery:
-        scope = Scope(Volume(Tree(), store, claim, nursery, MemoryCap(0)), store)
+        scope = Scope(Volume(Tree(), store, claim, nursery, MemoryLimit(0)), store)
         await scope.stock()
         yield scope
 
@@ -160,7 +160,7 @@ async def test_a_directory_that_moves_below_another_while_a_change_is_on_its_way
         seen: list[int] = []
 
         async def rename() -> None:
-            await scope.volume.rename(Place(ROOT, b"review"), Place(scope.elsewhere, b"review"), 0)
+            await scope.volume.rename(EntryKey(ROOT, b"review"), EntryKey(scope.elsewhere, b"review"), 0)
             seen.append(scope.look(scope.elsewhere))
 
         scope.store.meanwhile = rename

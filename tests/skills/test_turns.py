@@ -12,9 +12,9 @@ from tests.skills.model import mounted
 from vfsd.errors import FsError
 from vfsd.store.base import Claim
 from vfsd.store.memory import MemoryStore
-from vfsd.tree.attributes import NewAttributes
 from vfsd.tree.change import ROOT, Change
-from vfsd.tree.names import NewInode, Place
+from vfsd.tree.plan_attributes import NewAttributes
+from vfsd.tree.plan_names import EntryKey, NewInode
 
 Act: TypeAlias = Callable[[], Awaitable[object]]
 
@@ -49,14 +49,14 @@ async def test_a_hidden_file_loses_a_name_while_it_gets_another(first: bool) -> 
     store = PatientStore()
     async with mounted(store=store) as scope:
         volume = scope.volume
-        hidden = await volume.create(Place(ROOT, b"file"), NewInode(FILE, 0, 0))
-        await volume.link(hidden.ino, Place(ROOT, b"other"))
-        await volume.create(Place(ROOT, b"d"), NewInode(DIRECTORY, 0, 0))
+        hidden = await volume.create(EntryKey(ROOT, b"file"), NewInode(FILE, 0, 0))
+        await volume.link(hidden.ino, EntryKey(ROOT, b"other"))
+        await volume.create(EntryKey(ROOT, b"d"), NewInode(DIRECTORY, 0, 0))
         directory = scope.inode(b"d").ino
         await scope.seeding.file(b"file", b"seeded", 0o644)
         acts: list[Act] = [
             lambda: volume.setattr(scope.inode(b"file").ino, NewAttributes(mode=0o600)),
-            lambda: volume.link(hidden.ino, Place(directory, b"third")),
+            lambda: volume.link(hidden.ino, EntryKey(directory, b"third")),
         ]
         await store.meet(acts if first else acts[::-1])
         assert hidden.attributes.nlink == 2
@@ -71,7 +71,7 @@ async def test_a_directory_gets_a_stored_subdirectory_while_a_seeded_one_becomes
         await scope.seeding.file(b"d/file", b"seeded", 0o644)
         acts: list[Act] = [
             lambda: volume.setattr(scope.inode(b"d/file").ino, NewAttributes(mode=0o600)),
-            lambda: volume.create(Place(ROOT, b"e"), NewInode(DIRECTORY, 0, 0)),
+            lambda: volume.create(EntryKey(ROOT, b"e"), NewInode(DIRECTORY, 0, 0)),
         ]
         await store.meet(acts if first else acts[::-1])
         await scope.check()
@@ -82,7 +82,7 @@ async def test_a_seed_waits_for_a_file_that_is_being_made_in_its_place() -> None
     async with mounted(store=store) as scope:
         store.go_on = trio.Event()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(scope.volume.create, Place(ROOT, b"file"), NewInode(FILE, 0, 0))
+            nursery.start_soon(scope.volume.create, EntryKey(ROOT, b"file"), NewInode(FILE, 0, 0))
             await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(scope.seeding.file, b"file", b"seeded", 0o644)
             await trio.testing.wait_all_tasks_blocked()
@@ -114,7 +114,7 @@ async def test_a_seed_is_written_to_while_a_stored_directory_far_above_it_is_mov
         ino = scope.inode(b"d/e/file").ino
         acts: list[Act] = [
             lambda: volume.write(ino, 0, b"W"),
-            lambda: volume.rename(Place(ROOT, b"d"), Place(ROOT, b"moved"), 0),
+            lambda: volume.rename(EntryKey(ROOT, b"d"), EntryKey(ROOT, b"moved"), 0),
         ]
         await store.meet(acts if first else acts[::-1])
         assert scope.seeding.seeds() == []

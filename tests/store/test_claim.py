@@ -8,11 +8,11 @@ import trio
 
 from tests.support.stores import PATIENCE, DurablePlace, Place, mounted, regular, stored, stranger
 from vfsd.errors import Fenced, ScopeBusy, ScopeMissing
-from vfsd.store.base import LEASE_SECONDS, Terms
+from vfsd.store.base import LEASE_SECONDS, ClaimTerms
 from vfsd.store.owner import Owner, from_json
 from vfsd.tree.change import Limits, PutInode
 
-EXISTING, BY_FORCE = Terms(create=False), Terms(take_over=True)
+EXISTING, BY_FORCE = ClaimTerms(create=False), ClaimTerms(take_over=True)
 
 
 def dead_process() -> Owner:
@@ -92,7 +92,7 @@ async def test_release_ends_nobody_elses_claim(place: Place, scope: str) -> None
 async def test_a_released_scope_can_be_claimed_at_once(place: Place, scope: str) -> None:
     for _ in range(3):
         store = place.open()
-        claim = await store.claim(scope, stranger(), Terms())
+        claim = await store.claim(scope, stranger(), ClaimTerms())
         await store.release(claim)
         await store.release(claim)
         await store.aclose()
@@ -100,7 +100,7 @@ async def test_a_released_scope_can_be_claimed_at_once(place: Place, scope: str)
 
 async def test_an_owner_whose_process_has_ended_is_taken_over_at_once(place: Place, scope: str) -> None:
     store = place.open()
-    await store.claim(scope, dead_process(), Terms())
+    await store.claim(scope, dead_process(), ClaimTerms())
     await store.aclose()
     async with mounted(place, scope) as mount:
         await mount.commit(PutInode(2, regular()))
@@ -109,7 +109,7 @@ async def test_an_owner_whose_process_has_ended_is_taken_over_at_once(place: Pla
 
 async def test_an_owner_not_heard_of_for_long_is_taken_over(durable: DurablePlace, scope: str) -> None:
     frozen = durable.open()
-    await frozen.claim(scope, stranger(), Terms())
+    await frozen.claim(scope, stranger(), ClaimTerms())
     durable.end_lease(scope)
     async with mounted(durable, scope) as mount:
         await mount.commit(PutInode(2, regular()))
@@ -119,7 +119,7 @@ async def test_an_owner_not_heard_of_for_long_is_taken_over(durable: DurablePlac
 async def keep_and_lose(place: DurablePlace, scope: str) -> None:
     """Keep a claim until its lease has been put off, let someone else take it, and wait until it is given up."""
     store = place.open()
-    claim = await store.claim(scope, stranger(), Terms())
+    claim = await store.claim(scope, stranger(), ClaimTerms())
     given = place.lease_end(scope)
     ended = trio.Event()
 
@@ -135,7 +135,7 @@ async def keep_and_lose(place: DurablePlace, scope: str) -> None:
         async with mounted(place, scope, terms=BY_FORCE):
             await ended.wait()
         with pytest.raises(Fenced):
-            store.refuse_if_hopeless(claim)
+            store.raise_if_unusable(claim)
     await store.aclose()
 
 
@@ -150,20 +150,20 @@ async def test_a_kept_claim_outlives_its_lease_and_ends_when_it_is_taken(
 
 async def test_a_claim_known_to_be_lost_is_refused_before_anything_is_sent(durable: DurablePlace, scope: str) -> None:
     async with mounted(durable, scope) as first:
-        first.store.refuse_if_hopeless(first.claim)
+        first.store.raise_if_unusable(first.claim)
         async with mounted(durable, scope, stranger("/mnt/new"), BY_FORCE):
             with pytest.raises(Fenced):
                 await first.commit(PutInode(3, regular()))
             with pytest.raises(Fenced, match="/mnt/new"):
-                first.store.refuse_if_hopeless(first.claim)
+                first.store.raise_if_unusable(first.claim)
 
 
 async def test_limits_stay_until_they_are_changed(place: Place, scope: str) -> None:
-    async with mounted(place, scope, terms=Terms(limits=Limits(max_bytes=10**15, max_files=5))) as mount:
+    async with mounted(place, scope, terms=ClaimTerms(limits=Limits(max_bytes=10**15, max_files=5))) as mount:
         assert mount.claim.limits == Limits(10**15, 5, None)
     async with mounted(place, scope) as mount:
         assert mount.claim.limits == Limits(10**15, 5, None)
-    changed = Terms(create=False, limits=Limits(max_files=0, max_file_bytes=7))
+    changed = ClaimTerms(create=False, limits=Limits(max_files=0, max_file_bytes=7))
     async with mounted(place, scope, terms=changed) as mount:
         assert (mount.claim.limits.max_bytes, mount.claim.limits.max_file_bytes) == (10**15, 7)
         assert not mount.claim.limits.max_files

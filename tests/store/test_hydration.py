@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from vfsd.errors import ScopeDamaged
-from vfsd.hydrate import hydrate
-from vfsd.store.base import Batch, Claim, Store, Terms
+from vfsd.scope.hydrate import hydrate
+from vfsd.store.base import Batch, Claim, ClaimTerms, Store
 from vfsd.store.memory import MemoryStore
 from vfsd.store.owner import this_process
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Attributes, Change, Op, PutChunks, PutEntry, PutInode
@@ -28,7 +28,7 @@ class Stuttering(MemoryStore):
 
 async def _fill(store: Store) -> Claim:
     """Make ``/b/a/file`` such that *a*'s name is the first of its directory and *b*'s a later one of its own."""
-    claim = await store.claim("scope", this_process("/mnt"), Terms())
+    claim = await store.claim("scope", this_process("/mnt"), ClaimTerms())
     ops = (
         PutInode(ROOT, DIRECTORY),
         PutInode(2, DIRECTORY),

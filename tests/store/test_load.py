@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.stores import DurablePlace, Place, Stored, directory, loading, mounted, regular, stored, stranger
 from vfsd.errors import FormatTooNew, ScopeChanged, ScopeDamaged, ScopeMissing
-from vfsd.store.base import Terms
+from vfsd.store.base import ClaimTerms
 from vfsd.store.records import FORMAT
 from vfsd.tree.change import DropInode, PutChunks, PutEntry, PutInode
 
@@ -85,7 +85,7 @@ async def test_a_newer_format_is_refused_and_left_alone(durable: DurablePlace, s
     async with mounted(durable, scope) as mount:
         await mount.commit(PutInode(2, regular()))
     durable.set_format(scope, FORMAT + 1)
-    for terms in (Terms(), Terms(create=False, take_over=True)):
+    for terms in (ClaimTerms(), ClaimTerms(create=False, take_over=True)):
         with pytest.raises(FormatTooNew, match=f"{scope}.*format {FORMAT + 1}.*upgrade vfsd"):
             async with mounted(durable, scope, terms=terms):
                 pass
@@ -104,6 +104,6 @@ async def test_a_format_that_never_was_is_damage(durable: DurablePlace, scope: s
         await stored(durable, scope)
     store = durable.open()
     with pytest.raises(ScopeDamaged, match=scope):
-        await store.claim(scope, stranger(), Terms())
+        await store.claim(scope, stranger(), ClaimTerms())
     await store.drop(scope)
     await store.aclose()

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from vfsd.errors import UsageError
-from vfsd.store import open_store
 from vfsd.store.base import StoreOptions
+from vfsd.store.url import open_store
 
 _MODULE = """
 from vfsd.store.memory import MemoryStore

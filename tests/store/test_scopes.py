@@ -8,7 +8,7 @@ from tests.store.test_claim import dead_process
 from tests.support.stores import DurablePlace, Place, mounted, regular, stored, stranger
 from vfsd import clock
 from vfsd.errors import Fenced, ScopeBusy, ScopeMissing
-from vfsd.store.base import ScopeSummary, Terms
+from vfsd.store.base import ClaimTerms, ScopeSummary
 from vfsd.tree.change import DropInode, PutChunks, PutEntry, PutInode
 
 
@@ -102,7 +102,7 @@ async def test_a_missing_scope_cannot_be_destroyed(place: Place, scope: str) -> 
 
 async def test_the_scope_of_an_ended_process_is_destroyed_at_once(place: Place, scope: str) -> None:
     store = place.open()
-    await store.claim(scope, dead_process(), Terms())
+    await store.claim(scope, dead_process(), ClaimTerms())
     await store.aclose()
     await drop(place, scope)
     assert not await listed(place, scope)

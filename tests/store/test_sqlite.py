@@ -15,8 +15,8 @@ import trio.testing
 
 from tests.support.stores import SqlitePlace, mounted, regular, stored, stranger
 from vfsd.errors import FormatTooNew, ScopeDamaged, ScopeMissing, StoreError, StoreRefused, StoreUnreachable, UsageError
-from vfsd.store import open_store
-from vfsd.store.base import StoreOptions, Terms
+from vfsd.store.base import ClaimTerms, StoreOptions
+from vfsd.store.url import open_store
 from vfsd.tree.change import CHUNK_SIZE, Change, PutChunks, PutEntry, PutInode
 
 IMPATIENT = StoreOptions(timeout=0.1)
@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> SqlitePlace:
 async def test_a_path_can_be_absolute(file: SqlitePlace, scope: str, form: str) -> None:
     store = open_store(form.format(file.path), StoreOptions())
     assert store.label == f"sqlite:{file.path}"
-    await store.claim(scope, stranger(), Terms())
+    await store.claim(scope, stranger(), ClaimTerms())
     await store.aclose()
     assert file.path.exists()
 
@@ -48,7 +48,7 @@ async def test_a_relative_path_is_taken_from_where_it_was_opened(
     monkeypatch.chdir(file.path.parent)
     store = open_store("sqlite:odd ?name#%20.db", StoreOptions())
     monkeypatch.chdir("/")
-    await store.claim(scope, stranger(), Terms())
+    await store.claim(scope, stranger(), ClaimTerms())
     await store.aclose()
     assert os.listdir(file.path.parent) == ["odd ?name#%20.db"]
 
@@ -64,7 +64,7 @@ def test_a_url_without_a_path_is_a_usage_error(url: str) -> None:
 
 async def test_a_missing_directory_is_named(tmp_path: Path, scope: str) -> None:
     store = open_store(f"sqlite:{tmp_path}/none/scopes.db", StoreOptions())
-    for attempt in (store.check(), store.claim(scope, stranger(), Terms()), store.scopes(), store.drop(scope)):
+    for attempt in (store.check(), store.claim(scope, stranger(), ClaimTerms()), store.scopes(), store.drop(scope)):
         with pytest.raises(StoreUnreachable, match=f"no directory {tmp_path}/none; create it"):
             await attempt
 
@@ -74,7 +74,7 @@ async def test_looking_makes_no_file(file: SqlitePlace, scope: str) -> None:
     assert await store.check() == []
     assert await store.scopes() == []
     assert (await store.capacity()).total > 0
-    for attempt in (store.drop(scope), store.claim(scope, stranger(), Terms(create=False)), stored(file, scope)):
+    for attempt in (store.drop(scope), store.claim(scope, stranger(), ClaimTerms(create=False)), stored(file, scope)):
         with pytest.raises(ScopeMissing, match=f"no scope {scope} in sqlite:{file.path}"):
             await attempt
     await store.aclose()
@@ -85,7 +85,12 @@ async def refuse(file: SqlitePlace, kind: type[StoreError], why: str) -> None:
     """See that the file is refused in every way, by name, and left as it is."""
     before = file.path.read_bytes()
     store = file.open()
-    for attempt in (store.check(), store.claim("scope", stranger(), Terms()), store.scopes(), stored(file, "scope")):
+    for attempt in (
+        store.check(),
+        store.claim("scope", stranger(), ClaimTerms()),
+        store.scopes(),
+        stored(file, "scope"),
+    ):
         with pytest.raises(kind, match=f"sqlite:{file.path}: .*{why}"):
             await attempt
     await store.aclose()
@@ -175,7 +180,9 @@ async def test_commits_are_taken_out_of_the_log_beside_others(file: SqlitePlace,
 async def test_the_log_does_not_grow_without_bounds(file: SqlitePlace, scope: str) -> None:
     content = os.urandom(CHUNK_SIZE)
     store = file.open()
-    claim = await store.claim(scope, stranger(), Terms())  # nobody keeps it: the commits themselves must see to that
+    claim = await store.claim(
+        scope, stranger(), ClaimTerms()
+    )  # nobody keeps it: the commits themselves must see to that
     for ino in range(2, 42):
         change = PutInode(ino, regular()), PutChunks(ino, dict.fromkeys(range(64), content))
         await store.commit(claim, Change(change, grows=True))
@@ -194,7 +201,7 @@ async def test_sync_flushes_the_log(file: SqlitePlace, scope: str, monkeypatch: 
 
     monkeypatch.setattr(os, "fsync", note)
     store = file.open()
-    claim = await store.claim(scope, stranger(), Terms())
+    claim = await store.claim(scope, stranger(), ClaimTerms())
     await store.commit(claim, Change((PutChunks(2, {0: bytes(range(256))}),), grows=True))
     await store.sync()
     log = file.path.with_name("scopes.db-wal")
@@ -250,7 +257,7 @@ async def test_a_claim_outlives_a_lock_that_outlasts_a_renewal(
     file: SqlitePlace, scope: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = file.open(IMPATIENT)
-    claim = await store.claim(scope, stranger(), Terms())
+    claim = await store.claim(scope, stranger(), ClaimTerms())
     async with trio.open_nursery() as nursery:
         with locked(file):
             nursery.start_soon(store.keep, claim)

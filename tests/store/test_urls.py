@@ -3,8 +3,8 @@
 import pytest
 
 from vfsd.errors import UsageError
-from vfsd.store import open_store
 from vfsd.store.base import StoreOptions
+from vfsd.store.url import open_store
 
 PLACES = {
     "redis": "redis://127.0.0.1:1",

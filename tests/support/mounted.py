@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from vfsd import mountpoint as places
+from vfsd.host import mountpoint as mountpoints
 
 PATIENCE = 60.0
 """Seconds after which a condition that should come true is given up. No test passes or fails by less."""
@@ -68,7 +68,7 @@ class Mounted:
 
     def is_mounted(self) -> bool:
         """Whether the mount table has this mount."""
-        return places.mount_at(os.fspath(self.path)) is not None
+        return mountpoints.mount_at(os.fspath(self.path)) is not None
 
     def _answers(self) -> bool:
         """Whether a mount answers. Asked in this order, for a dead one may be replaced in between."""

@@ -17,10 +17,10 @@ import trio
 
 from tests.support.servers import RedisServer
 from vfsd import clock
-from vfsd.store import open_store
-from vfsd.store.base import Batch, Claim, Damage, Store, StoreOptions, Terms
+from vfsd.store.base import Batch, Claim, ClaimTerms, Damage, Store, StoreOptions
 from vfsd.store.memory import MemoryStore
 from vfsd.store.owner import Owner
+from vfsd.store.url import open_store
 from vfsd.tree.change import Attributes, Change, Op, PutChunks, PutEntry, PutInode
 
 PATIENCE = 60.0
@@ -267,7 +267,7 @@ async def mounted(
     place: Place,
     scope: str,
     owner: Owner | None = None,
-    terms: Terms = Terms(),  # noqa: B008 (immutable)
+    terms: ClaimTerms = ClaimTerms(),  # noqa: B008 (immutable)
     options: StoreOptions = StoreOptions(),  # noqa: B008 (immutable)
 ) -> AsyncIterator[Mount]:
     """Claim *scope* and keep the claim, as a daemon does; release it at the end."""

@@ -9,9 +9,9 @@ from itertools import count
 
 import trio
 
-from vfsd.store import open_store
-from vfsd.store.base import Claim, Store, StoreOptions, Terms
+from vfsd.store.base import Claim, ClaimTerms, Store, StoreOptions
 from vfsd.store.owner import this_process
+from vfsd.store.url import open_store
 from vfsd.tree.change import ROOT, Attributes, Change, PutChunks, PutEntry, PutInode
 
 PIECES = 5
@@ -37,7 +37,7 @@ async def _commit_for_ever(store: Store, claim: Claim, numbers: "count[int]") ->
 
 async def _main(url: str, scope: str, first: int) -> None:
     store = open_store(url, StoreOptions())
-    claim = await store.claim(scope, this_process("/mnt/storm"), Terms())
+    claim = await store.claim(scope, this_process("/mnt/storm"), ClaimTerms())
     numbers = count(first)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.keep, claim)

@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 from tests.support.trees import Facts, Found, differences, look_at
-from tests.torture.doubt import Doubt, State, states
+from tests.torture.doubt import State, TransactionInDoubt, states
 from tests.torture.model import Model, Node
 
 _SHOWN = 10
@@ -18,7 +18,7 @@ class Verdict(NamedTuple):
     most: int
 
 
-def check(root: bytes, model: Model, doubt: Doubt | None) -> Verdict:
+def check(root: bytes, model: Model, doubt: TransactionInDoubt | None) -> Verdict:
     """Return which of the allowed states the directory *root* is in. Raises AssertionError if in none.
 
     Allowed is what *model* describes, or, with an operation in *doubt*, what that may have made of it.

@@ -17,7 +17,7 @@ ABSENT = frozenset({errno.ENOSPC, errno.EROFS})
 """Errors after which there is no doubt: what failed has not been done."""
 
 
-class Doubt(NamedTuple):
+class TransactionInDoubt(NamedTuple):
     """An *operation* of which *steps* are known to be done; it failed with *error*, None if no answer ever came."""
 
     operation: Operation
@@ -32,7 +32,7 @@ class State(NamedTuple):
     steps: int
 
 
-def states(model: Model, doubt: Doubt | None) -> Iterator[State]:
+def states(model: Model, doubt: TransactionInDoubt | None) -> Iterator[State]:
     """Yield what *model* may have become.
 
     Each step is there or not, and those that the kernel may make one of are so together; a call that is not over may
@@ -53,7 +53,7 @@ def states(model: Model, doubt: Doubt | None) -> Iterator[State]:
         yield State(candidate, steps)
 
 
-def _possible(model: Model, doubt: Doubt) -> Iterator[int]:
+def _possible(model: Model, doubt: TransactionInDoubt) -> Iterator[int]:
     """Yield the numbers of steps that may be done."""
     yield doubt.steps
     if doubt.error in ABSENT:
@@ -65,7 +65,7 @@ def _possible(model: Model, doubt: Doubt) -> Iterator[int]:
             return
 
 
-def _reach(model: Model, doubt: Doubt, steps: int) -> bool:
+def _reach(model: Model, doubt: TransactionInDoubt, steps: int) -> bool:
     """Do *steps* to *model*; return whether that makes sense."""
     operation = doubt.operation
     if steps != EMPTIED:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.support.trees import Stamp
 from tests.torture import operations as op
-from tests.torture.doubt import ABSENT, Doubt, apply, concerned, states
+from tests.torture.doubt import ABSENT, TransactionInDoubt, apply, concerned, states
 from tests.torture.model import Model
 from tests.torture.operation import Operation
 
@@ -75,7 +75,7 @@ class Account:
     refused: int = 0
     failures: Counter[int] = field(default_factory=Counter)
     settled: Counter[bool] = field(default_factory=Counter)
-    doubt: Doubt | None = None
+    doubt: TransactionInDoubt | None = None
     reached: tuple[int, int] = (0, 0)
 
     def read(self, path: Path) -> "Account":
@@ -85,14 +85,14 @@ class Account:
         return self
 
     @property
-    def _current(self) -> Doubt:
+    def _current(self) -> TransactionInDoubt:
         assert self.doubt is not None, "the log tells the outcome of nothing"
         return self.doubt
 
     def _read_intend(self, value: tuple[str, tuple[Any, ...]]) -> None:
         name, fields = value
         self.operations += 1
-        self.doubt = Doubt(_KINDS[name](*fields), 0, None)
+        self.doubt = TransactionInDoubt(_KINDS[name](*fields), 0, None)
 
     def _read_step(self, _: None) -> None:
         doubt = self._current

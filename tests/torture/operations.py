@@ -14,7 +14,7 @@ from tests.support.syscalls import closing_fd, renameat2
 from tests.torture.content import made_of, write, written
 from tests.torture.model import Model, Node
 from tests.torture.operation import Operation
-from vfsd.tree.names import RENAME_EXCHANGE
+from vfsd.tree.plan_names import RENAME_EXCHANGE
 
 
 class Create(NamedTuple):

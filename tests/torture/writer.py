@@ -20,7 +20,7 @@ from tests.support.trees import stamp_of
 from tests.torture.checker import check
 from tests.torture.choose import Chooser
 from tests.torture.content import CutShort
-from tests.torture.doubt import Doubt, apply, concerned
+from tests.torture.doubt import TransactionInDoubt, apply, concerned
 from tests.torture.log import Log
 from tests.torture.model import Model
 from tests.torture.operation import Operation
@@ -75,11 +75,11 @@ class Writer:
                 self._log.step()
                 steps += 1
         except CutShort:
-            self._recover(Doubt(operation, steps, errno.EIO))
+            self._recover(TransactionInDoubt(operation, steps, errno.EIO))
         except OSError as error:
             if error.errno not in FAILING:
                 raise
-            self._recover(Doubt(operation, steps, error.errno))
+            self._recover(TransactionInDoubt(operation, steps, error.errno))
         else:
             self._log.acknowledge()
             apply(self._model, operation)
@@ -91,7 +91,7 @@ class Writer:
 
     # --- after a failure
 
-    def _recover(self, doubt: Doubt) -> None:
+    def _recover(self, doubt: TransactionInDoubt) -> None:
         """Wait until changes work again, find out what has come of *doubt*, and go on from there."""
         assert doubt.error is not None
         self._log.fail(doubt.error)

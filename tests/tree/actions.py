@@ -3,17 +3,17 @@
 import stat
 from typing import TypeAlias
 
-from tests.tree.beside import Beside
+from tests.tree.beside import BackgroundTasks
 from tests.tree.model import Node
-from vfsd.tree.attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr
 from vfsd.tree.change import CHUNK_SIZE
-from vfsd.tree.data import plan_write
-from vfsd.tree.names import NewInode, Place, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
+from vfsd.tree.plan_attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr
+from vfsd.tree.plan_content import plan_write
+from vfsd.tree.plan_names import EntryKey, NewInode, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
 
 Where: TypeAlias = tuple[Node, bytes]
 
 
-class Actions(Beside):
+class Actions(BackgroundTasks):
     """What may be done to a tree, done to both."""
 
     def create(self, where: Where, new: NewInode) -> Node:
@@ -100,6 +100,6 @@ class Actions(Beside):
 REMOVED = ((b"a", stat.S_IFDIR | 0o755), (b"b", stat.S_IFREG | 0o644))
 
 
-def _place(where: Where) -> Place:
+def _place(where: Where) -> EntryKey:
     parent, name = where
-    return Place(parent.ino, name)
+    return EntryKey(parent.ino, name)

@@ -21,7 +21,7 @@ class Times(NamedTuple):
     ctime_ns: int
 
 
-class Beside:
+class BackgroundTasks:
     """The tree under test, the model, all that has been applied, and what a store would hold.
 
     ``seen_ns`` are the modification times that somebody was last shown; ``unsteady`` the nodes

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from vfsd.errors import FsError
-from vfsd.tree import content
-from vfsd.tree.attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr
 from vfsd.tree.change import ROOT, Attributes, Change, PutInode
-from vfsd.tree.data import plan_write
-from vfsd.tree.names import NewInode, Place, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
+from vfsd.tree.chunks import read_chunks
+from vfsd.tree.plan_attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr
+from vfsd.tree.plan_content import plan_write
+from vfsd.tree.plan_names import EntryKey, NewInode, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
 from vfsd.tree.tree import Tree
 
 SECOND = 1_000_000_000
@@ -57,23 +57,23 @@ class Scene:
 
     def create(self, name: bytes, parent: int = ROOT, new: NewInode = NewInode(FILE, UID, GID)) -> int:  # noqa: B008 (immutable)
         ino = self.tree.allocate()
-        self._take(plan_create(self.tree, Place(parent, name), ino, new, self._tick()))
+        self._take(plan_create(self.tree, EntryKey(parent, name), ino, new, self._tick()))
         return ino
 
     def mkdir(self, name: bytes, parent: int = ROOT, mode: int = DIRECTORY) -> int:
         return self.create(name, parent, NewInode(mode, UID, GID))
 
     def link(self, ino: int, name: bytes, parent: int = ROOT) -> Change:
-        return self._take(plan_link(self.tree, ino, Place(parent, name), self._tick()))
+        return self._take(plan_link(self.tree, ino, EntryKey(parent, name), self._tick()))
 
     def unlink(self, name: bytes, parent: int = ROOT) -> Change:
-        return self._take(plan_unlink(self.tree, Place(parent, name), self._tick()))
+        return self._take(plan_unlink(self.tree, EntryKey(parent, name), self._tick()))
 
     def rmdir(self, name: bytes, parent: int = ROOT) -> Change:
-        return self._take(plan_rmdir(self.tree, Place(parent, name), self._tick()))
+        return self._take(plan_rmdir(self.tree, EntryKey(parent, name), self._tick()))
 
     def rename(self, source: tuple[int, bytes], target: tuple[int, bytes], flags: int = 0) -> Change:
-        return self._take(plan_rename(self.tree, Place(*source), Place(*target), flags, self._tick()))
+        return self._take(plan_rename(self.tree, EntryKey(*source), EntryKey(*target), flags, self._tick()))
 
     def write(self, ino: int, offset: int, data: bytes) -> Change:
         return self._take(plan_write(self.tree, ino, offset, data, self._tick()))
@@ -120,7 +120,7 @@ class Scene:
 def whole(tree: Tree, ino: int) -> bytes:
     """Return all bytes of file *ino*."""
     inode = tree.inode(ino)
-    return content.read(inode.chunks, inode.attributes.size, 0, inode.attributes.size)
+    return read_chunks(inode.chunks, inode.attributes.size, 0, inode.attributes.size)
 
 
 class Pictured(NamedTuple):

@@ -9,9 +9,9 @@ import pytest
 
 from tests.tree.scene import BEGINNING, DIRECTORY, FIFO, GID, SECOND, SYMLINK, UID, Scene
 from vfsd.clock import MILLISECOND
-from vfsd.tree.attributes import XATTRS_MAX, NewAttributes, plan_setattr
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, DropChunks, DropInode, PutChunks, PutInode
-from vfsd.tree.names import NewInode, Place, plan_create
+from vfsd.tree.plan_attributes import XATTRS_MAX, NewAttributes, plan_setattr
+from vfsd.tree.plan_names import EntryKey, NewInode, plan_create
 
 FIELDS = {"mode": 0o4751, "uid": 5, "gid": 6, "atime_ns": 11, "mtime_ns": -12, "size": 3}
 
@@ -153,7 +153,7 @@ def test_a_time_that_was_seen_moves_on_even_where_the_clock_has_not(scene: Scene
     scene.tree.apply(plan_setattr(scene.tree, ino, NewAttributes(size=9), seen + 5))
     assert scene[ino].mtime_ns == scene[ino].ctime_ns == seen + MILLISECOND
     assert not scene.tree.inode(ino).shown
-    scene.tree.apply(plan_create(scene.tree, Place(ROOT, b"dir"), 9, NewInode(DIRECTORY, 0, 0), seen + 5))
+    scene.tree.apply(plan_create(scene.tree, EntryKey(ROOT, b"dir"), 9, NewInode(DIRECTORY, 0, 0), seen + 5))
     assert scene[ROOT].mtime_ns == scene[ROOT].ctime_ns == seen + MILLISECOND
 
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from vfsd.tree import content
 from vfsd.tree.change import CHUNK_SIZE
+from vfsd.tree.chunks import cut_chunks, read_chunks, write_chunks
 
 C = CHUNK_SIZE
 FULL = b"x" * C
@@ -39,7 +39,7 @@ def with_changes(chunks: dict[int, bytes], changed: dict[int, bytes]) -> dict[in
     ],
 )
 def test_read(chunks: dict[int, bytes], size: int, offset: int, length: int, expected: bytes) -> None:
-    assert content.read(chunks, size, offset, length) == expected
+    assert read_chunks(chunks, size, offset, length) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_read(chunks: dict[int, bytes], size: int, offset: int, length: int, exp
 )
 def test_write(chunks: dict[int, bytes], offset: int, data: bytes, expected: dict[int, bytes]) -> None:
     before = dict(chunks)
-    assert content.write(chunks, offset, data) == expected
+    assert write_chunks(chunks, offset, data) == expected
     assert chunks == before
 
 
@@ -85,7 +85,7 @@ def test_write(chunks: dict[int, bytes], offset: int, data: bytes, expected: dic
 )
 def test_cut(chunks: dict[int, bytes], size: int, shorter: dict[int, bytes], dropped: set[int]) -> None:
     before = dict(chunks)
-    found_shorter, found_dropped = content.cut(chunks, size)
+    found_shorter, found_dropped = cut_chunks(chunks, size)
     assert (found_shorter, set(found_dropped)) == (shorter, dropped)
     assert len(found_dropped) == len(dropped)
     assert chunks == before
@@ -101,17 +101,17 @@ def test_random_writes_cuts_and_reads_are_those_of_a_plain_byte_string() -> None
         offset = chance.choice((0, 1, C - 1, C, 2 * C, chance.randrange(3 * C)))
         if chance.random() < 0.3:
             size = chance.randrange(len(plain) + 1)
-            shorter, dropped = content.cut(chunks, size)
+            shorter, dropped = cut_chunks(chunks, size)
             chunks = with_changes({k: v for k, v in chunks.items() if k not in dropped}, shorter)
             del plain[size:]
         else:
             data = chance.choice((b"", b"a", b"\0")) * chance.choice((1, 100, C - 1, C, C + 1, 2 * C + 5))
-            written = {number: bytes(chunk) for number, chunk in content.write(chunks, offset, data).items()}
+            written = {number: bytes(chunk) for number, chunk in write_chunks(chunks, offset, data).items()}
             chunks = with_changes(chunks, written)
             if data:
                 plain.extend(bytes(max(0, offset + len(data) - len(plain))))
                 plain[offset : offset + len(data)] = data
         start, length = chance.randrange(4 * C), chance.randrange(4 * C)
-        assert content.read(chunks, len(plain), start, length) == plain[start : start + length]
-        assert content.read(chunks, len(plain), 0, len(plain)) == plain
+        assert read_chunks(chunks, len(plain), start, length) == plain[start : start + length]
+        assert read_chunks(chunks, len(plain), 0, len(plain)) == plain
         assert all(any(chunk) and len(chunk) <= C for chunk in chunks.values())

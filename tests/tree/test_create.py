@@ -9,7 +9,7 @@ import pytest
 from tests.tree.scene import BEGINNING, DIRECTORY, FIFO, FILE, GID, SYMLINK, UID, Scene
 from vfsd.tree.change import ROOT, Attributes, Change, PutEntry, PutInode
 from vfsd.tree.inode import FIRST_COOKIE
-from vfsd.tree.names import NewInode, Place, plan_create
+from vfsd.tree.plan_names import EntryKey, NewInode, plan_create
 
 NAME_OF_255 = b"n" * 255
 NAME_OF_256 = b"n" * 256
@@ -36,7 +36,7 @@ def test_creating_is_one_change_of_two_inodes_and_a_name(scene: Scene) -> None:
 
 
 def test_planning_alone_changes_nothing(scene: Scene) -> None:
-    change = plan_create(scene.tree, Place(ROOT, b"file"), 2, NewInode(FILE, UID, GID), scene.now)
+    change = plan_create(scene.tree, EntryKey(ROOT, b"file"), 2, NewInode(FILE, UID, GID), scene.now)
     assert change.ops
     assert scene.listing() == {}
     assert scene[ROOT].mtime_ns == BEGINNING

@@ -7,8 +7,8 @@ import pytest
 
 from tests.tree.scene import FIFO, SYMLINK, Scene
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, DropChunks, DropInode, PutChunks, PutInode
-from vfsd.tree.data import FILE_MAX
-from vfsd.tree.names import NewInode
+from vfsd.tree.plan_content import FILE_MAX
+from vfsd.tree.plan_names import NewInode
 
 
 def test_a_write_sets_content_size_and_times(scene: Scene) -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from tests.tree.scene import FILE, GID, UID, Scene
 from vfsd.errors import FsError
-from vfsd.tree.attributes import NewAttributes, plan_setattr
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, Limits
-from vfsd.tree.data import plan_write
 from vfsd.tree.limits import check_limits, growth
-from vfsd.tree.names import NewInode, Place, plan_create, plan_link, plan_rename, plan_unlink
+from vfsd.tree.plan_attributes import NewAttributes, plan_setattr
+from vfsd.tree.plan_content import plan_write
+from vfsd.tree.plan_names import EntryKey, NewInode, plan_create, plan_link, plan_rename, plan_unlink
 
 
 def fits(scene: Scene, change: Change, **limits: int) -> int:
@@ -48,10 +48,10 @@ def test_writing_over_what_is_there_and_writing_zeros_need_no_room(scene: Scene,
 
 
 def test_the_files_of_a_scope_are_counted_with_its_root(scene: Scene, ino: int) -> None:
-    change = plan_create(scene.tree, Place(ROOT, b"other"), 9, NewInode(FILE, UID, GID), 0)
+    change = plan_create(scene.tree, EntryKey(ROOT, b"other"), 9, NewInode(FILE, UID, GID), 0)
     assert fits(scene, change, max_files=3) == 0
     assert fits(scene, change, max_files=2) == errno.ENOSPC
-    assert fits(scene, plan_link(scene.tree, ino, Place(ROOT, b"link"), 0), max_files=2) == 0
+    assert fits(scene, plan_link(scene.tree, ino, EntryKey(ROOT, b"link"), 0), max_files=2) == 0
 
 
 def test_one_file_is_too_long_only_if_it_becomes_longer(scene: Scene, ino: int) -> None:
@@ -64,8 +64,8 @@ def test_one_file_is_too_long_only_if_it_becomes_longer(scene: Scene, ino: int) 
 def test_a_full_scope_can_be_emptied_and_put_in_order(scene: Scene, ino: int) -> None:
     tree = scene.tree
     for change in (
-        plan_unlink(tree, Place(ROOT, b"file"), 0),
-        plan_rename(tree, Place(ROOT, b"file"), Place(ROOT, b"other"), 0, 0),
+        plan_unlink(tree, EntryKey(ROOT, b"file"), 0),
+        plan_rename(tree, EntryKey(ROOT, b"file"), EntryKey(ROOT, b"other"), 0, 0),
         plan_setattr(tree, ino, NewAttributes(size=4), 0),
         plan_setattr(tree, ino, NewAttributes(mode=0o600), 0),
     ):

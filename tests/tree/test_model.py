@@ -27,7 +27,7 @@ from tests.tree.choices import (
     VALUES,
     XATTRS,
 )
-from vfsd.tree.names import NewInode
+from vfsd.tree.plan_names import NewInode
 
 CHOICE = st.sampled_from(CHOICES)
 NAME = st.sampled_from(NAMES)

@@ -4,8 +4,8 @@ import pytest
 
 from tests.tree.scene import Scene
 from vfsd.tree.change import CHUNK_SIZE, Change, PutChunks, content_size, own
-from vfsd.tree.data import plan_write
-from vfsd.tree.names import NewInode, Place, plan_create
+from vfsd.tree.plan_content import plan_write
+from vfsd.tree.plan_names import EntryKey, NewInode, plan_create
 from vfsd.tree.tree import Tree
 
 LARGE = bytes(range(1, 251)) * 400
@@ -23,7 +23,7 @@ def tree(scene: Scene) -> Tree:
 
 def a_file(tree: Tree) -> int:
     ino = tree.allocate()
-    tree.apply(plan_create(tree, Place(1, b"file"), ino, NewInode(0o100644, 0, 0), 1))
+    tree.apply(plan_create(tree, EntryKey(1, b"file"), ino, NewInode(0o100644, 0, 0), 1))
     return ino
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tree.scene import Scene
 from vfsd.tree.change import ROOT, Change, DropEntry, DropInode, PutEntry, PutInode
-from vfsd.tree.names import RENAME_EXCHANGE, RENAME_NOREPLACE
+from vfsd.tree.plan_names import RENAME_EXCHANGE, RENAME_NOREPLACE
 
 NAME_OF_256 = b"n" * 256
 WHITEOUT = 4

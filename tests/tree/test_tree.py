@@ -6,10 +6,10 @@ import pytest
 
 from tests.tree.scene import BEGINNING, DIRECTORY, FILE, Scene, new_tree, picture
 from vfsd.clock import MILLISECOND
-from vfsd.tree.attributes import NewAttributes, plan_setattr
 from vfsd.tree.change import ROOT, Attributes, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
-from vfsd.tree.data import plan_write
 from vfsd.tree.inode import FIRST_COOKIE, Directory, Entry
+from vfsd.tree.plan_attributes import NewAttributes, plan_setattr
+from vfsd.tree.plan_content import plan_write
 from vfsd.tree.tree import Tree
 
 PLAIN = Attributes(FILE, 1, 0, 0, 0, 0, 1, 1, 1)

@@ -9,7 +9,7 @@ import pytest
 from tests.tree import choices
 from tests.tree.actions import Actions
 from tests.tree.model import Node
-from vfsd.tree.names import NewInode
+from vfsd.tree.plan_names import NewInode
 
 WALKS = 10
 STEPS = 400

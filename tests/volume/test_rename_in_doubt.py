@@ -9,14 +9,14 @@ import trio.testing
 
 from tests.support.doubts import StoredAfterAll
 from vfsd.errors import FsError, InDoubt, StoreUnreachable
-from vfsd.memory import MemoryCap
-from vfsd.store.base import Claim, Terms
+from vfsd.scope.memory_limit import MemoryLimit
+from vfsd.scope.volume import Volume
+from vfsd.store.base import Claim, ClaimTerms
 from vfsd.store.memory import MemoryStore
 from vfsd.store.owner import this_process
 from vfsd.tree.change import ROOT, Change
-from vfsd.tree.names import NewInode, Place
+from vfsd.tree.plan_names import EntryKey, NewInode
 from vfsd.tree.tree import Tree
-from vfsd.volume import Volume
 
 
 class _Silent(MemoryStore):
@@ -35,15 +35,15 @@ async def _directories(volume: Volume) -> dict[str, int]:
     for path in ("/p", "/q", "/p/a", "/p/a/d", "/q/b", "/q/b/c"):
         parent, _, name = path.rpartition("/")
         new = NewInode(stat.S_IFDIR | 0o755, 0, 0)
-        made[path] = (await volume.create(Place(made[parent], name.encode()), new)).ino
+        made[path] = (await volume.create(EntryKey(made[parent], name.encode()), new)).ino
     return made
 
 
 async def _with_volume(use: Callable[[Volume, _Silent], Awaitable[None]]) -> None:
     store = _Silent()
-    claim = await store.claim("scope", this_process("/mnt"), Terms())
+    claim = await store.claim("scope", this_process("/mnt"), ClaimTerms())
     async with trio.open_nursery() as nursery:
-        volume = Volume(Tree(), store, claim, nursery, MemoryCap(0))
+        volume = Volume(Tree(), store, claim, nursery, MemoryLimit(0))
         await volume.found(0, 0)
         await use(volume, store)
 
@@ -53,14 +53,14 @@ async def test_a_move_waits_for_the_doubt_about_another() -> None:
         made = await _directories(volume)
         store.doubt = doubt = StoredAfterAll()
         with pytest.raises(InDoubt):
-            await volume.rename(Place(made["/p"], b"a"), Place(made["/q/b/c"], b"x"), 0)
+            await volume.rename(EntryKey(made["/p"], b"a"), EntryKey(made["/q/b/c"], b"x"), 0)
         store.doubt = None
         with pytest.raises(StoreUnreachable):
-            await volume.rename(Place(made["/q"], b"b"), Place(made["/p/a/d"], b"y"), 0)
+            await volume.rename(EntryKey(made["/q"], b"b"), EntryKey(made["/p/a/d"], b"y"), 0)
         doubt.resolved.set()
         await trio.testing.wait_all_tasks_blocked()
         assert volume.tree.is_below(made["/p/a/d"], made["/q/b"])
         with pytest.raises(FsError, match="Invalid argument"):
-            await volume.rename(Place(made["/q"], b"b"), Place(made["/p/a/d"], b"y"), 0)
+            await volume.rename(EntryKey(made["/q"], b"b"), EntryKey(made["/p/a/d"], b"y"), 0)
 
     await _with_volume(use)

@@ -1,13 +1,12 @@
 """What several commands are given, and what of it cannot be meant."""
 
 import os
-from urllib.parse import urlsplit
 
-from vfsd import mountpoint as places
-from vfsd.config import Given, MountConfig, runtime_dir, store_url
+from vfsd.config import MountConfig, SeedSpec, runtime_dir, store_url
+from vfsd.daemon.process import log_file_of
 from vfsd.errors import UsageError
-from vfsd.launch import log_file_of
-from vfsd.store.label import checked
+from vfsd.host import mountpoint as mountpoints
+from vfsd.store.url import checked, local_path
 
 
 def chosen_store(given: str | None) -> str:
@@ -15,13 +14,13 @@ def chosen_store(given: str | None) -> str:
     return checked(store_url(given))
 
 
-def skill_given(text: str) -> Given:
+def skill_given(text: str) -> SeedSpec:
     """Return what ``DIR[:DEST]`` means: DEST follows the last colon. Raises UsageError."""
     source, colon, dest = text.rpartition(":")
     return _given(source if colon else dest, dest if colon else "", text)
 
 
-def seed_given(text: str) -> Given:
+def seed_given(text: str) -> SeedSpec:
     """Return what ``SRC:DEST`` means: DEST follows the last colon. Raises UsageError."""
     source, colon, dest = text.rpartition(":")
     if not (colon and dest):
@@ -29,26 +28,18 @@ def seed_given(text: str) -> Given:
     return _given(source, dest, text)
 
 
-def _given(source: str, dest: str, text: str) -> Given:
+def _given(source: str, dest: str, text: str) -> SeedSpec:
     if not source:
         raise UsageError(f"{text!r} names nothing on this disk: write what is to be seeded before the colon")
     if os.path.lexists(text) and not os.path.lexists(source):
         raise UsageError(f"{text}: DEST follows the last colon, and there is no {source}: write {text}:DEST")
-    return Given(os.path.abspath(source), dest or None)  # noqa: PTH100 (a Path would follow links)
+    return SeedSpec(os.path.abspath(source), dest or None)  # noqa: PTH100 (a Path would follow links)
 
 
 def check_outside(config: MountConfig, *, detached: bool) -> None:
     """Refuse what a daemon would reach through its own mount, and so wait for itself. Raises UsageError."""
-    needed = {"registrations": os.fspath(runtime_dir()), "store": _file_of(config.store)}
+    needed = {"registrations": os.fspath(runtime_dir()), "store": local_path(config.store)}
     needed["log"] = log_file_of(config) if detached else config.log_file
     for what, path in needed.items():
-        if path and places.lies_within(path, config.mountpoint):
+        if path and mountpoints.lies_within(path, config.mountpoint):
             raise UsageError(f"{path}: the {what} of a mount cannot lie at or below its mountpoint {config.mountpoint}")
-
-
-def _file_of(store: str) -> str | None:
-    """Return the file or the socket that *store* is, if it is one."""
-    scheme, _, path = store.partition(":")
-    if scheme == "sqlite":
-        return path
-    return urlsplit(store).path if scheme == "unix" else None

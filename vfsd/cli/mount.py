@@ -8,15 +8,15 @@ from typing import Any, Self
 
 import click
 
-from vfsd import mountpoint as places
-from vfsd import registry
 from vfsd.cli.given import check_outside, chosen_store, seed_given, skill_given
 from vfsd.config import MOST, STORE_TIMEOUT, DirectoryMtime, MountConfig, checked_scope, fsync, seconds, size
+from vfsd.daemon.process import run_detached, run_foreground
 from vfsd.errors import MountpointError, UsageError
-from vfsd.launch import run_detached, run_foreground
-from vfsd.skills.sources import check_sources
+from vfsd.host import mountpoint as mountpoints
+from vfsd.host import registrations
+from vfsd.seeds.sources import check_sources
 from vfsd.store.base import Fsync
-from vfsd.store.label import hidden
+from vfsd.store.url import can_wait_for_replicas, hidden, with_absolute_path
 from vfsd.tree.change import Limits
 
 _OURS = {"nonempty", "ro", "rw"}
@@ -79,7 +79,7 @@ _NO_ID = 2**32 - 1
 @click.option("--debug", is_flag=True, help="Log every request.")
 def mount(mountpoint: str, store: str | None, foreground: bool, **given: Any) -> None:
     """Mount a scope at MOUNTPOINT and return when it answers."""
-    config = _config(places.absolute(mountpoint), chosen_store(store), **given)
+    config = _config(mountpoints.absolute(mountpoint), chosen_store(store), **given)
     check_outside(config, detached=not foreground)
     check_sources(config.skills, config.seeds)
     with _reserved(config.mountpoint) as reservation:
@@ -87,12 +87,12 @@ def mount(mountpoint: str, store: str | None, foreground: bool, **given: Any) ->
             _check_no_seeds(config)
             click.echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
             return
-        for note in places.make_ready(config.mountpoint, nonempty="nonempty" in _names(given["options"])):
+        for note in mountpoints.make_ready(config.mountpoint, nonempty="nonempty" in _names(given["options"])):
             click.echo(note, err=True)
         _run(config, reservation, foreground=foreground)
 
 
-def _run(config: MountConfig, reservation: registry.Reservation, *, foreground: bool) -> None:
+def _run(config: MountConfig, reservation: registrations.Reservation, *, foreground: bool) -> None:
     if foreground:
         run_foreground(config, reservation)
         return
@@ -100,10 +100,10 @@ def _run(config: MountConfig, reservation: registry.Reservation, *, foreground: 
         run_detached(config, reservation, progress.hear)
 
 
-def _reserved(mountpoint: str) -> registry.Reservation:
+def _reserved(mountpoint: str) -> registrations.Reservation:
     """Reserve *mountpoint*, waiting a little for who is making a mount there. Raises MountpointError."""
     deadline = time.monotonic() + _RESERVE_SECONDS
-    while (reservation := registry.reserve(mountpoint)) is None:
+    while (reservation := registrations.reserve(mountpoint)) is None:
         if time.monotonic() > deadline:
             raise MountpointError(f"{mountpoint}: somebody is making a mount there; try again when that is done")
         time.sleep(_PAUSE)
@@ -121,7 +121,7 @@ def _config(mountpoint: str, store: str, **given: Any) -> MountConfig:
     return MountConfig(
         mountpoint=mountpoint,
         scope=checked_scope(given.pop("scope")),
-        store=_absolute_store(store),
+        store=with_absolute_path(store, mountpoints.absolute),
         options=frozenset(names - _OURS),
         read_only=given.pop("read_only") or "ro" in names or given["salvage"],
         owner=_owner(given.pop("owner")),
@@ -138,22 +138,14 @@ def _config(mountpoint: str, store: str, **given: Any) -> MountConfig:
     )
 
 
-def _absolute_store(url: str) -> str:
-    """Return *url* with a relative SQLite path made absolute: a daemon has another working directory."""
-    scheme, colon, path = url.partition(":")
-    if scheme == "sqlite" and path and not path.startswith("/"):
-        return f"sqlite:{places.absolute(path)}"
-    return scheme + colon + path
-
-
 def _absolute_log(path: str | None) -> str | None:
-    """Return *path* absolute, for the same reason."""
+    """Return *path* absolute: a daemon has another working directory."""
     return None if path is None else os.path.abspath(path)  # noqa: PTH100 (a Path would follow links)
 
 
 def _fsync(text: str, store: str) -> Fsync:
     wanted = fsync(text)
-    if wanted != Fsync() and store.startswith(("sqlite:", "memory:")):
+    if wanted != Fsync() and not can_wait_for_replicas(store):
         kind = store.partition(":")[0]
         raise UsageError(f"--fsync {text}: only a Redis can be waited for so; {kind}: has nothing more to wait for")
     return wanted
@@ -179,10 +171,14 @@ def _is_id(text: str) -> bool:
 
 def _is_mounted(config: MountConfig) -> bool:
     """Whether this very scope is mounted there and answers. Raises MountpointError if it is another store's."""
-    present = places.mount_at(config.mountpoint)
-    if present is None or present.scope != config.scope or places.health(config.mountpoint) is not places.Health.ALIVE:
+    present = mountpoints.mount_at(config.mountpoint)
+    if (
+        present is None
+        or present.scope != config.scope
+        or mountpoints.health(config.mountpoint) is not mountpoints.Health.ALIVE
+    ):
         return False
-    registered = registry.registered(config.mountpoint)
+    registered = registrations.registered(config.mountpoint)
     if registered is not None and registered.store != hidden(config.store):
         raise MountpointError(f"{config.mountpoint}: scope {config.scope} of {registered.store} is mounted there")
     return True

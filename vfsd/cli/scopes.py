@@ -10,8 +10,8 @@ import trio
 
 from vfsd.cli.given import chosen_store
 from vfsd.config import checked_scope
-from vfsd.store import open_store
 from vfsd.store.base import ScopeSummary, Store, StoreOptions
+from vfsd.store.url import open_store
 
 T = TypeVar("T")
 

@@ -12,16 +12,16 @@ from typing import NoReturn
 
 import click
 
-from vfsd import mountpoint as places
-from vfsd.answers import Seeds
 from vfsd.cli.given import skill_given
-from vfsd.client import Vfs, connect
+from vfsd.client.results import Seeds
+from vfsd.client.vfs import Vfs, connect
 from vfsd.errors import FsError, NotMounted, StoreFull, UsageError, VfsdError
-from vfsd.skills.frontmatter import front_matter
-from vfsd.skills.planting import Leaf
-from vfsd.skills.sources import SKILLS, Source, read_skill
-from vfsd.tree import content
+from vfsd.host import mountpoint as mountpoints
+from vfsd.seeds.frontmatter import front_matter
+from vfsd.seeds.plan import SeedNode
+from vfsd.seeds.sources import SKILLS, SeedSource, read_skill
 from vfsd.tree.change import PERMISSIONS
+from vfsd.tree.chunks import read_chunks
 from vfsd.tree.tree import SKILL
 
 _STDIN = "-"
@@ -62,7 +62,7 @@ def _is_path(text: str) -> bool:
     return text.partition(":")[0] != _STDIN
 
 
-def _add(vfs: Vfs, source: Source) -> tuple[str, bool]:
+def _add(vfs: Vfs, source: SeedSource) -> tuple[str, bool]:
     files = {b"/".join(names).decode(errors="surrogateescape"): leaf for names, leaf in source.leaves.items()}
     regular = {name: leaf for name, leaf in files.items() if stat.S_ISREG(leaf.mode)}
     skill_md = _bytes(source.leaves[SKILL,])
@@ -72,8 +72,8 @@ def _add(vfs: Vfs, source: Source) -> tuple[str, bool]:
     return dest, vfs.seed_skill(dest, skill_md, files=others, modes=modes)
 
 
-def _bytes(leaf: Leaf) -> bytes:
-    return content.read(leaf.whole.chunks, leaf.whole.size, 0, leaf.whole.size)
+def _bytes(leaf: SeedNode) -> bytes:
+    return read_chunks(leaf.whole.chunks, leaf.whole.size, 0, leaf.whole.size)
 
 
 def _add_text(vfs: Vfs, text: str) -> tuple[str, bool]:
@@ -170,7 +170,7 @@ def _read(source: str) -> tuple[bytes, int]:
 @contextmanager
 def _asking(mountpoint: str) -> Iterator[Vfs]:
     """Give a client of the mount at *mountpoint*; its errors become the command's. Raises VfsdError."""
-    places.own_mount_at(places.absolute(mountpoint))
+    mountpoints.own_mount_at(mountpoints.absolute(mountpoint))
     try:
         with connect(mountpoint) as vfs:
             yield vfs

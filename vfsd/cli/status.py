@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
-from vfsd import clock, registry
-from vfsd import mountpoint as places
-from vfsd.control.client import NoAnswer, ask
+from vfsd import clock
+from vfsd.client.connection import NoAnswer, ask
+from vfsd.host import mountpoint as mountpoints
+from vfsd.host import registrations
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
@@ -18,7 +19,7 @@ _COLUMNS = ("SCOPE", "MOUNTPOINT", "STORE", "PID", "SINCE", "FILES", "BYTES", "S
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def status(as_json: bool) -> None:
     """List the mounts of this host."""
-    found = [_described(mount) for mount in places.mounts() if mount.scope is not None]
+    found = [_described(mount) for mount in mountpoints.mounts() if mount.scope is not None]
     if as_json:
         click.echo(json.dumps(found, indent=2))
     elif not found:
@@ -27,17 +28,20 @@ def status(as_json: bool) -> None:
         _print_table([_COLUMNS, *(_row(entry) for entry in found)])
 
 
-def _described(mount: places.Mount) -> dict[str, Any]:
+def _described(mount: mountpoints.Mount) -> dict[str, Any]:
     """Return all that is known of one mount: the kernel's word, the registration, and the daemon's own answer."""
     entry: dict[str, Any] = {"scope": mount.scope, "mountpoint": mount.mountpoint, "state": "unknown"}
-    registered = registry.registered(mount.mountpoint)
+    registered = registrations.registered(mount.mountpoint)
     if registered is None:
-        return {**entry, "state": "dead" if places.health(mount.mountpoint) is places.Health.DEAD else "unregistered"}
+        return {
+            **entry,
+            "state": "dead" if mountpoints.health(mount.mountpoint) is mountpoints.Health.DEAD else "unregistered",
+        }
     entry |= {"store": registered.store, "pid": registered.pid, "since_ns": registered.since_ns}
     try:
-        return {**entry, "state": "mounted", **ask(registry.socket_path(mount.mountpoint), "info")}
+        return {**entry, "state": "mounted", **ask(registrations.socket_path(mount.mountpoint), "info")}
     except NoAnswer:
-        state = "dead" if places.health(mount.mountpoint) is places.Health.DEAD else "silent"
+        state = "dead" if mountpoints.health(mount.mountpoint) is mountpoints.Health.DEAD else "silent"
         return {**entry, "state": state}
 
 

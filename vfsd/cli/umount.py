@@ -8,10 +8,10 @@ import time
 
 import click
 
-from vfsd import mountpoint as places
-from vfsd import registry
 from vfsd.config import seconds
 from vfsd.errors import MountBusy, UncleanEnd
+from vfsd.host import mountpoint as mountpoints
+from vfsd.host import registrations
 
 _PAUSE = 0.02
 _CONNECT_SECONDS = 2.0
@@ -27,11 +27,11 @@ _CREDENTIALS = struct.Struct("3i")
 def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     """Unmount MOUNTPOINT and wait until its daemon has ended."""
     seconds("--timeout", timeout)
-    path = places.absolute(mountpoint)
-    mount = places.own_mount_at(path)
+    path = mountpoints.absolute(mountpoint)
+    mount = mountpoints.own_mount_at(path)
     daemon = _daemon_of(path)
     try:
-        (places.detach if lazy else places.unmount)(path)
+        (mountpoints.detach if lazy else mountpoints.unmount)(path)
         deadline = time.monotonic() + timeout
         _wait_until_gone(mount, deadline)
         if daemon is not None and not lazy:
@@ -51,15 +51,15 @@ def _daemon_of(path: str) -> int | None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
         asking.settimeout(_CONNECT_SECONDS)
         try:
-            asking.connect(os.fspath(registry.socket_path(path)))
+            asking.connect(os.fspath(registrations.socket_path(path)))
             pid, _, _ = _CREDENTIALS.unpack(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
             return os.pidfd_open(pid)
         except OSError:
             return None
 
 
-def _wait_until_gone(mount: places.Mount, deadline: float) -> None:
-    while mount in places.mounts():
+def _wait_until_gone(mount: mountpoints.Mount, deadline: float) -> None:
+    while mount in mountpoints.mounts():
         if time.monotonic() > deadline:
             raise MountBusy(f"{mount.mountpoint} is still in the mount table")
         time.sleep(_PAUSE)

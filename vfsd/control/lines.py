@@ -7,7 +7,7 @@ _SILENCE_SECONDS = 60.0
 """Longest that a client may say nothing in the middle of a line. Between two lines it may take its time."""
 
 
-class Lines:
+class LineReader:
     """The lines that come over *stream*, each of at most *longest* bytes."""
 
     def __init__(self, stream: trio.SocketStream, longest: int) -> None:

@@ -14,7 +14,7 @@ Ident: TypeAlias = str | int | None
 """What a client may number its requests with."""
 
 
-class Request(NamedTuple):
+class ControlRequest(NamedTuple):
     """A parsed request; *arguments* are its further members."""
 
     ident: Ident
@@ -30,7 +30,7 @@ class BadRequest(ValueError):
         self.ident = ident
 
 
-def parse(line: bytes | bytearray) -> Request:
+def parse(line: bytes | bytearray) -> ControlRequest:
     """Return the request on *line*. Raises BadRequest."""
     try:
         message = json.loads(line.decode())
@@ -46,7 +46,7 @@ def parse(line: bytes | bytearray) -> Request:
     op = message.pop("op", None)
     if not isinstance(op, str):
         raise BadRequest("a request has a string 'op'", ident)
-    return Request(ident, op, message)
+    return ControlRequest(ident, op, message)
 
 
 def reply(ident: Ident, result: Any) -> bytes:

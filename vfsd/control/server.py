@@ -17,20 +17,20 @@ import trio
 
 from vfsd.control import protocol
 from vfsd.control.arguments import Arguments
-from vfsd.control.lines import Lines
+from vfsd.control.lines import LineReader
 from vfsd.errors import StaleFile, VfsdError, errno_of
 
 _log = logging.getLogger(__name__)
 
 
-class Last(NamedTuple):
+class FinalAnswer(NamedTuple):
     """An answer after which the daemon ends: *then* is called when the client has it, or has gone."""
 
     result: Any
     then: Callable[[], None]
 
 
-Handler: TypeAlias = Callable[[Arguments], Awaitable[Any]]
+ControlHandler: TypeAlias = Callable[[Arguments], Awaitable[Any]]
 """Answers one operation with something that JSON can carry, or with :class:`Last`. Raises VfsdError."""
 
 _SEND_SECONDS = 60.0
@@ -56,7 +56,7 @@ def listen(path: Path) -> trio.SocketListener:
     return trio.SocketListener(trio.socket.from_stdlib_socket(listening))
 
 
-async def serve(listener: trio.SocketListener, handlers: Mapping[str, Handler]) -> None:
+async def serve(listener: trio.SocketListener, handlers: Mapping[str, ControlHandler]) -> None:
     """Answer requests on *listener* until cancelled."""
 
     async def serve_one(stream: trio.SocketStream) -> None:
@@ -79,8 +79,8 @@ def _may_ask(stream: trio.SocketStream) -> bool:
     return uid in {0, os.geteuid()}
 
 
-async def _converse(stream: trio.SocketStream, handlers: Mapping[str, Handler]) -> None:
-    lines = Lines(stream, protocol.LINE_MAX)
+async def _converse(stream: trio.SocketStream, handlers: Mapping[str, ControlHandler]) -> None:
+    lines = LineReader(stream, protocol.LINE_MAX)
     while (line := await lines.next()) is not None:
         answer, then = await _answer(line, handlers)
         del line  # it may be large, and the client may be slow
@@ -92,7 +92,7 @@ async def _converse(stream: trio.SocketStream, handlers: Mapping[str, Handler]) 
                 then()
 
 
-async def _answer(line: bytes, handlers: Mapping[str, Handler]) -> tuple[bytes, Callable[[], None] | None]:
+async def _answer(line: bytes, handlers: Mapping[str, ControlHandler]) -> tuple[bytes, Callable[[], None] | None]:
     """Return the line that answers *line*, and what is to be done after it."""
     try:
         request = protocol.parse(line)
@@ -103,7 +103,7 @@ async def _answer(line: bytes, handlers: Mapping[str, Handler]) -> tuple[bytes, 
         return protocol.refusal(request.ident, "ENOSYS", f"this daemon knows no {request.op[:_ECHOED]!r}"), None
     try:
         result = await handler(Arguments(request.arguments))
-        if isinstance(result, Last):
+        if isinstance(result, FinalAnswer):
             return protocol.reply(request.ident, result.result), result.then
         return protocol.reply(request.ident, result), None
     except VfsdError as error:
@@ -113,7 +113,7 @@ async def _answer(line: bytes, handlers: Mapping[str, Handler]) -> tuple[bytes, 
         return _refusal(request, errno.EIO, "a bug in the daemon; its log has the traceback", {}), None
 
 
-def _refusal(request: protocol.Request, number: int, why: str, details: dict[str, Any]) -> bytes:
+def _refusal(request: protocol.ControlRequest, number: int, why: str, details: dict[str, Any]) -> bytes:
     """Return the line that refuses *request*, with the paths that it is about."""
     given = [request.arguments.get(name) for name in ("path", "dir", "source", "target")]
     named = [path[:_ECHOED] for path in given if isinstance(path, str)]

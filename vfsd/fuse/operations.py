@@ -15,12 +15,12 @@ import pyfuse3
 
 from vfsd.errors import FsError
 from vfsd.fuse.handles import Handles, Listing, OpenFile
-from vfsd.fuse.view import View
-from vfsd.tree.attributes import NewAttributes
+from vfsd.fuse.replies import Replies
+from vfsd.scope.volume import Volume
 from vfsd.tree.draft import NAME_MAX
 from vfsd.tree.inode import FIRST_COOKIE, Inode
-from vfsd.tree.names import NewInode, Place
-from vfsd.volume import Volume
+from vfsd.tree.plan_attributes import NewAttributes
+from vfsd.tree.plan_names import EntryKey, NewInode
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Operations(pyfuse3.Operations):
     enable_writeback_cache = False
     enable_acl = False
 
-    def __init__(self, volume: Volume, view: View) -> None:
+    def __init__(self, volume: Volume, view: Replies) -> None:
         super().__init__()
         self._volume = volume
         self._view = view
@@ -49,7 +49,7 @@ class Operations(pyfuse3.Operations):
         self, parent_inode: pyfuse3.InodeT, name: pyfuse3.FileNameT, ctx: pyfuse3.RequestContext
     ) -> pyfuse3.EntryAttributes:
         """Answer what *name* is, or that it is not: either may be cached."""
-        inode = self._volume.lookup(Place(parent_inode, name))
+        inode = self._volume.lookup(EntryKey(parent_inode, name))
         return self._view.absent if inode is None else self._counted(inode)
 
     def _counted(self, inode: Inode) -> pyfuse3.EntryAttributes:
@@ -106,7 +106,7 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
         """Make a regular file, FIFO, socket or device node."""
-        return self._counted(await self._create(Place(parent_inode, name), mode, ctx, rdev=rdev))
+        return self._counted(await self._create(EntryKey(parent_inode, name), mode, ctx, rdev=rdev))
 
     async def mkdir(
         self,
@@ -116,7 +116,7 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
         """Make a directory."""
-        return self._counted(await self._create(Place(parent_inode, name), mode, ctx))
+        return self._counted(await self._create(EntryKey(parent_inode, name), mode, ctx))
 
     async def symlink(
         self,
@@ -126,12 +126,12 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
         """Make a symbolic link."""
-        return self._counted(await self._create(Place(parent_inode, name), stat.S_IFLNK | 0o777, ctx, target=target))
+        return self._counted(await self._create(EntryKey(parent_inode, name), stat.S_IFLNK | 0o777, ctx, target=target))
 
     async def _create(
-        self, place: Place, mode: int, ctx: pyfuse3.RequestContext, *, rdev: int = 0, target: bytes = b""
+        self, key: EntryKey, mode: int, ctx: pyfuse3.RequestContext, *, rdev: int = 0, target: bytes = b""
     ) -> Inode:
-        return await self._volume.create(place, NewInode(mode, ctx.uid, ctx.gid, rdev, target))
+        return await self._volume.create(key, NewInode(mode, ctx.uid, ctx.gid, rdev, target))
 
     async def create(
         self,
@@ -142,7 +142,7 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
         """Make a regular file and open it."""
-        inode = await self._create(Place(parent_inode, name), stat.S_IFREG | mode, ctx)
+        inode = await self._create(EntryKey(parent_inode, name), stat.S_IFREG | mode, ctx)
         return self._opened(inode.ino, flags & ~os.O_TRUNC), self._counted(inode)
 
     async def link(
@@ -153,15 +153,15 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
         """Give an inode another name."""
-        return self._counted(await self._volume.link(inode, Place(new_parent_inode, new_name)))
+        return self._counted(await self._volume.link(inode, EntryKey(new_parent_inode, new_name)))
 
     async def unlink(self, parent_inode: pyfuse3.InodeT, name: pyfuse3.FileNameT, ctx: pyfuse3.RequestContext) -> None:
         """Remove a name."""
-        await self._volume.unlink(Place(parent_inode, name))
+        await self._volume.unlink(EntryKey(parent_inode, name))
 
     async def rmdir(self, parent_inode: pyfuse3.InodeT, name: pyfuse3.FileNameT, ctx: pyfuse3.RequestContext) -> None:
         """Remove an empty directory."""
-        await self._volume.rmdir(Place(parent_inode, name))
+        await self._volume.rmdir(EntryKey(parent_inode, name))
 
     async def rename(  # noqa: PLR0913, PLR0917 (pyfuse3's signature)
         self,
@@ -173,7 +173,7 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> None:
         """Move a name, replacing or exchanging what is at the target."""
-        source, target = Place(parent_inode_old, name_old), Place(parent_inode_new, name_new)
+        source, target = EntryKey(parent_inode_old, name_old), EntryKey(parent_inode_new, name_new)
         await self._volume.rename(source, target, flags)
 
     # --- files

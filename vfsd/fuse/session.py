@@ -14,14 +14,14 @@ import trio
 
 from vfsd.config import MountConfig
 from vfsd.errors import FuseUnavailable, MountpointError, VfsdError
-from vfsd.fuse.anticipation import Anticipation
 from vfsd.fuse.guard import install
-from vfsd.fuse.loose import LooseOperations, LooseXattrOperations
+from vfsd.fuse.idle_poll import IdlePoll
 from vfsd.fuse.operations import Operations, XattrOperations
+from vfsd.fuse.replies import Replies
+from vfsd.fuse.root_references import LooseOperations, LooseXattrOperations
 from vfsd.fuse.trace import Tracer
-from vfsd.fuse.view import View
+from vfsd.scope.volume import Volume
 from vfsd.tree.change import Change, DropEntry, DropInode, Op, PutEntry, PutInode
-from vfsd.volume import Volume
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,9 @@ class FuseSession:
 
     def mount(self) -> None:
         """Mount; requests queue in the kernel until :meth:`serve`. Raises FuseUnavailable, MountpointError."""
-        operations = _KINDS[self._config.loose_references, self._config.xattr](self._volume, View(self._config.owner))
+        operations = _KINDS[self._config.loose_references, self._config.xattr](
+            self._volume, Replies(self._config.owner)
+        )
         install(operations, Tracer() if self._config.debug else None)
         self._volume.changes.on_settled = self.tell
         self._volume.changes.on_moved = _forget_attributes
@@ -67,7 +69,7 @@ class FuseSession:
 
     async def serve(self) -> None:
         """Answer requests until unmounted or told to :meth:`stop`; what is in flight ends first."""
-        anticipation = Anticipation(lambda: self._volume.store.pending > 0)
+        anticipation = IdlePoll(lambda: self._volume.store.pending > 0)
         trio.lowlevel.add_instrument(anticipation)
         try:
             await pyfuse3.main(min_tasks=_MIN_TASKS, max_tasks=_MAX_TASKS)

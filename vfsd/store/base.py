@@ -42,7 +42,7 @@ class StoreOptions(NamedTuple):
     fsync: Fsync = Fsync()
 
 
-class Terms(NamedTuple):
+class ClaimTerms(NamedTuple):
     """On what terms a scope is claimed.
 
     Whether to *create* a missing one, to *take_over* a living owner's, and which *limits* to change: those that are
@@ -115,7 +115,7 @@ class Store(abc.ABC):
         """Connect, refuse an unfit store (StoreUnreachable, StoreRefused), and return warnings, a line each."""
 
     @abc.abstractmethod
-    async def claim(self, scope: str, owner: Owner, terms: Terms) -> Claim:
+    async def claim(self, scope: str, owner: Owner, terms: ClaimTerms) -> Claim:
         """Make *owner* the only one who may write *scope*; every earlier owner is fenced from here on.
 
         Raises ScopeBusy (a living owner, and no take-over), ScopeMissing, FormatTooNew, StoreUnreachable.
@@ -140,7 +140,7 @@ class Store(abc.ABC):
         """
 
     @abc.abstractmethod
-    def refuse_if_hopeless(self, claim: Claim) -> None:
+    def raise_if_unusable(self, claim: Claim) -> None:
         """Raise at once what a commit would raise before long, if that is known: the claim lost, the store away."""
 
     @abc.abstractmethod

@@ -16,10 +16,10 @@ from vfsd.store.base import (
     Batch,
     Capacity,
     Claim,
+    ClaimTerms,
     ScopeSummary,
     Store,
     StoreOptions,
-    Terms,
 )
 from vfsd.store.owner import Owner
 from vfsd.store.records import entry_key, entry_value, pack_inode, unpack_entry, unpack_inode
@@ -88,7 +88,7 @@ class MemoryStore(Store):
         """Say what this store is."""
         return ["the store memory: lives in the daemon: everything is gone when it ends"]
 
-    async def claim(self, scope: str, owner: Owner, terms: Terms) -> Claim:
+    async def claim(self, scope: str, owner: Owner, terms: ClaimTerms) -> Claim:
         """See :meth:`Store.claim`; an owner counts as living until it releases."""
         held, created = self._scopes.get(scope), False
         if held is None:
@@ -120,7 +120,7 @@ class MemoryStore(Store):
         ops += [PutChunks(ino, dict(chunks)) for ino, chunks in held.chunks.items()]
         yield Batch(tuple(ops), (), len(ops), len(ops), held.next_ino)
 
-    def refuse_if_hopeless(self, claim: Claim) -> None:
+    def raise_if_unusable(self, claim: Claim) -> None:
         """See :meth:`Store.refuse_if_hopeless`."""
         held = self._scopes.get(claim.scope)
         if held is None or held.owner is None or held.owner.token != claim.owner.token:
@@ -128,7 +128,7 @@ class MemoryStore(Store):
 
     async def commit(self, claim: Claim, change: Change) -> None:
         """See :meth:`Store.commit`."""
-        self.refuse_if_hopeless(claim)
+        self.raise_if_unusable(claim)
         for _ in own((change,)):
             pass
         held = self._scopes[claim.scope]

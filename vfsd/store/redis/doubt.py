@@ -1,4 +1,4 @@
-"""A transaction that was sent and not answered. :mod:`vfsd.store.redis.line` settles it."""
+"""A transaction that was sent and not answered. :mod:`vfsd.store.redis.connection` settles it."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from vfsd.errors import InDoubt
 from vfsd.tree.change import Change
 
 
-class Doubt(InDoubt):
+class TransactionInDoubt(InDoubt):
     """A transaction with no answer: *stored* is known once *resolved* is set."""
 
     def __init__(self, message: str, seq: int, changes: Sequence[Change]) -> None:

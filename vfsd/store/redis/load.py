@@ -13,9 +13,9 @@ import trio
 from vfsd.errors import ScopeChanged, ScopeDamaged, ScopeMissing, StoreUnreachable
 from vfsd.store.base import Batch, Damage
 from vfsd.store.records import check_format, unpack_entry, unpack_inode
+from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
-from vfsd.store.redis.link import Link, LinkLost, Reply, ReplyError, Request
-from vfsd.store.redis.replies import refusal
+from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
 from vfsd.tree.change import CHUNK_SIZE, Op, PutChunks, PutInode
 
 _FIELDS_AT_ONCE = b"1000"
@@ -40,7 +40,7 @@ class Header(NamedTuple):
 class Loader:
     """Reads *scope* over *link*, which it has to itself; no answer may take longer than *timeout* seconds."""
 
-    def __init__(self, link: Link, scope: str, label: str, timeout: float) -> None:
+    def __init__(self, link: RespConnection, scope: str, label: str, timeout: float) -> None:
         self._link = link
         self._scope = scope
         self._label = label
@@ -174,12 +174,12 @@ class Loader:
 
     async def _exchange(self, commands: Iterable[Sequence[bytes]], expected: int) -> list[Reply]:
         """Send *commands*, then return the next *expected* replies. Raises as :meth:`_ask`."""
-        request = Request()
+        request = RespRequest()
         for command in commands:
             request.add(*command)
         try:
             replies = await self._link.exchange(request.buffers(), expected, trio.current_time() + self._timeout)
-        except LinkLost as lost:
+        except ConnectionLost as lost:
             raise StoreUnreachable(f"lost the store {self._label} while reading scope {self._scope}: {lost}") from lost
         for reply in replies:
             if isinstance(reply, ReplyError):

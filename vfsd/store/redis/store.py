@@ -13,21 +13,21 @@ from vfsd.store.base import (
     Batch,
     Capacity,
     Claim,
+    ClaimTerms,
     Fsync,
     ScopeSummary,
     Store,
     StoreOptions,
-    Terms,
 )
 from vfsd.store.owner import Owner, from_json
 from vfsd.store.records import FORMAT, pack_limits, unpack_limits
 from vfsd.store.redis import scripts
-from vfsd.store.redis.confirm import Confirmations
+from vfsd.store.redis.admin import RedisAdmin
+from vfsd.store.redis.committer import Committer
+from vfsd.store.redis.durability import DurabilityWait
 from vfsd.store.redis.keys import SCOPES, Keys
-from vfsd.store.redis.link import Link
 from vfsd.store.redis.load import Loader
-from vfsd.store.redis.server import Server
-from vfsd.store.redis.session import Session
+from vfsd.store.redis.resp import RespConnection
 from vfsd.tree.change import CHUNK_SIZE, Change, Limits
 
 T = TypeVar("T")
@@ -39,10 +39,10 @@ class RedisStore(Store):
     """Scopes on one server. One claim at a time: a daemon serves one scope."""
 
     def __init__(self, url: str, options: StoreOptions) -> None:
-        self._server = Server(url, options.timeout)
+        self._server = RedisAdmin(url, options.timeout)
         self._options = options
-        self._session: Session | None = None
-        self._confirmations: Confirmations | None = None
+        self._session: Committer | None = None
+        self._confirmations: DurabilityWait | None = None
         self.label = self._server.label
 
     @property
@@ -55,7 +55,7 @@ class RedisStore(Store):
         eviction = self._options.allow_eviction
         return await _in_thread(lambda: self._server.preflight(self._options.fsync, allow_eviction=eviction))
 
-    async def claim(self, scope: str, owner: Owner, terms: Terms) -> Claim:
+    async def claim(self, scope: str, owner: Owner, terms: ClaimTerms) -> Claim:
         """See :meth:`Store.claim`."""
         if not await _in_thread(lambda: self._is_new(scope)):
             await self._check_header(scope)
@@ -64,10 +64,10 @@ class RedisStore(Store):
         claim = Claim(scope, owner, created, limits)
         if self._session is not None:
             self._session.line.close()
-        self._session = Session(self._server, claim, self._options.timeout)
+        self._session = Committer(self._server, claim, self._options.timeout)
         await self._session.line.bring_up()
         if self._options.fsync != Fsync():
-            self._confirmations = Confirmations(
+            self._confirmations = DurabilityWait(
                 self._server, self._session.line, self._options.fsync, self._options.timeout
             )
         return claim
@@ -82,7 +82,7 @@ class RedisStore(Store):
         finally:
             link.close()
 
-    def _claim(self, scope: str, owner: Owner, terms: Terms, known_gone: bytes = b"") -> bool:
+    def _claim(self, scope: str, owner: Owner, terms: ClaimTerms, known_gone: bytes = b"") -> bool:
         """Claim *scope*; return whether that made it. *known_gone* is the epoch of an owner that has ended."""
         keys = Keys(scope)
         if terms.create and not self._server.execute("SISMEMBER", SCOPES, scope):  # a full server takes no SADD at all
@@ -135,15 +135,15 @@ class RedisStore(Store):
         finally:
             link.close()
 
-    async def _link(self) -> Link:
-        return Link(await _in_thread(self._server.connect))
+    async def _link(self) -> RespConnection:
+        return RespConnection(await _in_thread(self._server.connect))
 
-    def _loader(self, link: Link, scope: str) -> Loader:
+    def _loader(self, link: RespConnection, scope: str) -> Loader:
         return Loader(link, scope, self.label, self._options.timeout)
 
-    def refuse_if_hopeless(self, claim: Claim) -> None:
+    def raise_if_unusable(self, claim: Claim) -> None:
         """See :meth:`Store.refuse_if_hopeless`."""
-        self._claimed().line.refuse_if_hopeless()
+        self._claimed().line.raise_if_unusable()
 
     async def commit(self, claim: Claim, change: Change) -> None:
         """See :meth:`Store.commit`."""
@@ -204,7 +204,7 @@ class RedisStore(Store):
             self._session.line.close()
         self._server.close()
 
-    def _claimed(self) -> Session:
+    def _claimed(self) -> Committer:
         if self._session is None:
             raise StoreError("no scope has been claimed")
         return self._session

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from vfsd.store.records import entry_key, entry_value, pack_inode
 from vfsd.store.redis.keys import Keys
-from vfsd.store.redis.link import Reply, ReplyError, Request
+from vfsd.store.redis.resp import Reply, ReplyError, RespRequest
 from vfsd.tree.change import Change, Chunk, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
 
 _NUMBERS_AT_ONCE = 4000
@@ -40,12 +40,12 @@ class Outcome(NamedTuple):
     why: str = ""
 
 
-def watch(keys: Keys) -> Request:
+def watch(keys: Keys) -> RespRequest:
     """Return the request that arms the fence before the first transaction.
 
     It also tries whether this user may do all that the fence needs: an error among the replies means no.
     """
-    request = Request()
+    request = RespRequest()
     request.add(b"WATCH", keys.scope)
     request.add(b"MULTI")
     request.add(b"EXEC")
@@ -61,9 +61,9 @@ def watched_epoch(replies: Sequence[Reply]) -> Reply:
     return None if isinstance(watching, ReplyError) else epoch
 
 
-def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> Request:
+def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> RespRequest:
     """Return one transaction that stores *changes* and sets *header*, fields and values in turn."""
-    request = Request()
+    request = RespRequest()
     request.add_laid_out(_OPENING, 1)
     for command in commands(keys, [op for change in changes for op in change.ops]):
         request.add(*command)
@@ -78,7 +78,7 @@ _OPENING = b"*1\r\n$5\r\nMULTI\r\n"
 @functools.lru_cache(maxsize=1)
 def _closing(scope: bytes) -> bytes:
     """Return the end of every transaction on a scope's header, laid out once: a good part of a small one."""
-    request = Request()
+    request = RespRequest()
     request.add(b"EXEC")
     request.add(b"WATCH", scope)
     request.add(b"HGET", scope, b"epoch")

@@ -19,12 +19,12 @@ from pathlib import Path
 import trio
 
 from vfsd.errors import Fenced, ScopeMissing, StoreError, UsageError
-from vfsd.store.base import LEASE_SECONDS, Batch, Capacity, Claim, ScopeSummary, Store, StoreOptions, Terms
+from vfsd.store.base import LEASE_SECONDS, Batch, Capacity, Claim, ClaimTerms, ScopeSummary, Store, StoreOptions
 from vfsd.store.owner import Owner
 from vfsd.store.records import check_format
-from vfsd.store.sqlite import heads, rows
+from vfsd.store.sqlite import claims, rows
+from vfsd.store.sqlite.claims import Grant
 from vfsd.store.sqlite.database import Database, transaction
-from vfsd.store.sqlite.heads import Grant
 from vfsd.tree.change import CHUNK_SIZE, Change, Limits
 
 _log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class SqliteStore(Store):
 
     # --- who may write
 
-    async def claim(self, scope: str, owner: Owner, terms: Terms) -> Claim:
+    async def claim(self, scope: str, owner: Owner, terms: ClaimTerms) -> Claim:
         """See :meth:`Store.claim`."""
         if not self._database.exists() and not terms.create:
             raise self._missing(scope)
@@ -85,20 +85,20 @@ class SqliteStore(Store):
         return claim
 
     def _claim(
-        self, connection: sqlite3.Connection, scope: str, owner: Owner, terms: Terms
+        self, connection: sqlite3.Connection, scope: str, owner: Owner, terms: ClaimTerms
     ) -> tuple[bool, Grant, Limits]:
         with transaction(connection):
-            head = heads.find(connection, scope)
+            head = claims.find(connection, scope)
             if head is None:
                 if not terms.create:
                     raise self._missing(scope)
-                grant = heads.create(connection, scope, owner)
+                grant = claims.create(connection, scope, owner)
             else:
                 check_format(scope, head.format, head.chunk_size, CHUNK_SIZE)
                 if not terms.take_over:
                     head.refuse_held()
-                grant = heads.hand_over(connection, head, owner)
-            return head is None, grant, heads.set_limits(connection, grant, terms.limits)
+                grant = claims.hand_over(connection, head, owner)
+            return head is None, grant, claims.set_limits(connection, grant, terms.limits)
 
     async def keep(self, claim: Claim) -> None:
         """See :meth:`Store.keep`."""
@@ -121,7 +121,7 @@ class SqliteStore(Store):
             _log.warning("could not renew the lease of scope %s: %s", claim.scope, error)
 
     def _renew_or_lose(self, connection: sqlite3.Connection, claim: Claim, held: _Held) -> None:
-        if not heads.renew(connection, held.grant):
+        if not claims.renew(connection, held.grant):
             held.lose(self._fenced(connection, claim.scope))
 
     async def _keep_log_short(self) -> None:
@@ -139,7 +139,7 @@ class SqliteStore(Store):
         held = self._held.pop(claim, None)
         if held is not None:
             held.lost.set()
-            await self._database.run(lambda connection: heads.release(connection, held.grant))
+            await self._database.run(lambda connection: claims.release(connection, held.grant))
 
     # --- changing
 
@@ -156,15 +156,15 @@ class SqliteStore(Store):
         if change.grows:
             self._database.check_room(connection)
         with transaction(connection):
-            next_ino = heads.next_ino(connection, held.grant)
+            next_ino = claims.next_ino(connection, held.grant)
             if next_ino is None:
                 raise held.lose(self._fenced(connection, claim.scope))
             for op in change.ops:
                 rows.write(connection, held.grant.scope, op)
-            heads.raise_next_ino(connection, held.grant, next_ino, change)
+            claims.raise_next_ino(connection, held.grant, next_ino, change)
         self._count_rows(connection)
 
-    def refuse_if_hopeless(self, claim: Claim) -> None:
+    def raise_if_unusable(self, claim: Claim) -> None:
         """See :meth:`Store.refuse_if_hopeless`."""
         self._writable(claim)
 
@@ -178,7 +178,7 @@ class SqliteStore(Store):
         return held
 
     def _fenced(self, connection: sqlite3.Connection, scope: str) -> Fenced:
-        head = heads.find(connection, scope)
+        head = claims.find(connection, scope)
         if head is None:
             return Fenced(f"scope {scope} in {self.label} has been destroyed")
         return Fenced(f"scope {scope} has been claimed by another owner: {head.last_owner().describe()}")
@@ -200,7 +200,7 @@ class SqliteStore(Store):
         if not self._database.exists():
             raise self._missing(scope)
         with closing(await self._database.snapshot()) as connection, self._database.telling():
-            head = heads.find(connection, scope)
+            head = claims.find(connection, scope)
             if head is None:
                 raise self._missing(scope)
             check_format(scope, head.format, head.chunk_size, CHUNK_SIZE)
@@ -218,7 +218,7 @@ class SqliteStore(Store):
 
     async def scopes(self) -> list[ScopeSummary]:
         """See :meth:`Store.scopes`."""
-        return await self._database.run(heads.summaries) if self._database.exists() else []
+        return await self._database.run(claims.summaries) if self._database.exists() else []
 
     async def drop(self, scope: str) -> None:
         """See :meth:`Store.drop`."""
@@ -228,7 +228,7 @@ class SqliteStore(Store):
 
     def _drop(self, connection: sqlite3.Connection, scope: str) -> None:
         with transaction(connection):
-            head = heads.find(connection, scope)
+            head = claims.find(connection, scope)
             if head is None:
                 raise self._missing(scope)
             head.refuse_held()

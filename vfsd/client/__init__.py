@@ -1,0 +1,1 @@
+"""What a program or a command uses to talk to a running daemon. It loads neither trio nor pyfuse3."""

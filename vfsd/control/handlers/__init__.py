@@ -1,0 +1,1 @@
+"""The operations of the control socket: arguments in, an answer out."""

@@ -1,0 +1,41 @@
+"""The operations of the control socket on a scope as a whole: what it is, and its end."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from vfsd import __version__
+from vfsd.config import MountConfig
+from vfsd.control.arguments import Arguments
+from vfsd.control.server import ControlHandler, FinalAnswer
+from vfsd.scope.volume import Volume
+
+
+def scope_operations(
+    config: MountConfig, volume: Volume, drop: Callable[[], Awaitable[None]], stop: Callable[[], None]
+) -> dict[str, ControlHandler]:
+    """Return the handlers for the scope of *volume*, mounted as *config* says.
+
+    *drop* destroys all that is stored of it, *stop* ends the mount.
+    """
+
+    async def info(given: Arguments) -> dict[str, Any]:
+        error = volume.changes.last_error
+        return {
+            "scope": config.scope,
+            "mountpoint": config.mountpoint,
+            "store": volume.store.label,
+            "version": __version__,
+            "files": volume.files,
+            "bytes": volume.used,
+            "pending": volume.store.pending,
+            "read_only": config.read_only,
+            "last_error": error and {"when_ns": error[0], "what": error[1]},
+            "seeded": volume.changes.seeds.files,
+            "shadowed": volume.changes.seeds.shadowing,
+        }
+
+    async def destroy(given: Arguments) -> FinalAnswer:
+        await drop()
+        return FinalAnswer({}, stop)
+
+    return {"info": info, "destroy": destroy}

@@ -1,0 +1,1 @@
+"""The life of one mount, and the process that lives it."""

@@ -1,0 +1,182 @@
+"""Seeding a mounted scope: skills, files and trees shown by their paths, listed, and taken away again.
+
+For the start of a mount, from a disk, and for the control socket. Nothing here is ever sent to the store; a read-only
+mount can be seeded like any other.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from vfsd.errors import FsError, UsageError
+from vfsd.files.read import WHOLE_MAX, too_large
+from vfsd.files.resolve import PathResolver, ResolvedPath
+from vfsd.scope.volume import Volume
+from vfsd.seeds.frontmatter import FrontMatter, front_matter
+from vfsd.seeds.overlay import ListedSeed
+from vfsd.seeds.plan import PathNames, SeededSkill, SeedNode, SeedPlan, SeedPlanner, SeedTerms
+from vfsd.seeds.sources import SeedSource
+from vfsd.tree.change import PERMISSIONS
+from vfsd.tree.plan_subtree import FileContent
+from vfsd.tree.tree import SKILL
+
+
+class ListedSkill(NamedTuple):
+    """A seeded skill: the names that lead to its directory, what it is called, and its seeds by their names in it."""
+
+    directory: PathNames
+    skill: SeededSkill
+    files: list[PathNames]
+
+
+class Seeding:
+    """Seeds *volume* by *paths*; what is seeded belongs to this process's user.
+
+    With *keep* a stored file stays in sight where a seed would stand. All methods raise FsError for what a path or a
+    rule refuses (see :meth:`vfsd.files.resolve.Paths.find`), and InDoubt where the last change is not settled.
+    """
+
+    def __init__(self, volume: Volume, paths: PathResolver, *, keep: bool) -> None:
+        self._volume = volume
+        self._tree = volume.tree
+        self._seeds = volume.changes.seeds
+        self._paths = paths
+        self._terms = SeedTerms(os.geteuid(), os.getegid(), keep)
+
+    # --- showing
+
+    async def start_with(self, sources: list[SeedSource]) -> None:
+        """Seed what a mount begins with. Raises UsageError, naming the place where that is not possible."""
+        for source in sources:
+            try:
+                if source.skill is None:
+                    await self._show(source.dest, source.leaves)
+                else:
+                    await self._show_skill(source.dest, source.leaves, source.skill)
+            except FsError as error:
+                place, remedy = (
+                    os.fsdecode(source.dest),
+                    "seed it elsewhere, or mount without it and move away what stands there",
+                )
+                raise UsageError(f"cannot seed {place}: {error.why}; {remedy}") from None
+
+    async def file(self, path: bytes, data: bytes, mode: int) -> bool:
+        """Show a file of *data* at *path*, in one step; return whether that changed anything.
+
+        Errors: EFBIG, EISDIR, ENOTDIR.
+        """
+        return await self._show(path, {(): _file(data, mode)})
+
+    async def skill(self, directory: bytes, files: Mapping[bytes, tuple[bytes, int]]) -> tuple[FrontMatter, bool]:
+        """Show a skill of *files* (content and mode by relative path) at *directory*, in place of its former seeding.
+
+        Return what its front matter says, and whether that changed anything. Errors: EINVAL (no usable front matter, or
+        a path that leads out), EFBIG, EISDIR, ENOTDIR.
+        """
+        if sum(len(data) for data, _ in files.values()) > WHOLE_MAX:
+            raise too_large("seed it in parts")
+        skill = front_matter(_skill_md(files))
+        leaves = {tuple(path.split(b"/")): _file(data, mode) for path, (data, mode) in files.items()}
+        return skill, await self._show_skill(directory, leaves, skill)
+
+    async def _show(self, path: bytes, leaves: Mapping[PathNames, SeedNode]) -> bool:
+        def plan(now_ns: int) -> SeedPlan:
+            planting = self._planting(now_ns)
+            _put(planting, self._names(path, leaves), leaves)
+            return planting.planted()
+
+        return bool((await self._volume.changes.plant(plan)).change.ops)
+
+    async def _show_skill(self, path: bytes, leaves: Mapping[PathNames, SeedNode], said: FrontMatter) -> bool:
+        def plan(now_ns: int) -> SeedPlan:
+            planting = self._planting(now_ns)
+            top = self._spot(path).names
+            directory = planting.directory(top, leaves[()].mode) if () in leaves else planting.directory(top)
+            _put(planting, top, leaves)
+            planting.name_skill(top, said.name, said.description)
+            self._replace(planting, directory)
+            return planting.planted()
+
+        return bool((await self._volume.changes.plant(plan)).change.ops)
+
+    def _replace(self, planting: SeedPlanner, directory: int) -> None:
+        """Let go what was seeded as the skill of *directory* before, and is not asked for any more."""
+        former = self._seeds.skill(directory)
+        if former is not None:
+            planting.remove_all(former.members - planting.keys)
+
+    def _names(self, path: bytes, leaves: Mapping[PathNames, SeedNode]) -> PathNames:
+        spot = self._paths.find(path, follow=False)
+        if spot.slash and not stat.S_ISDIR(leaves[()].mode):
+            raise FsError(errno.EISDIR, "a file is to be seeded: add its name to the path")
+        return spot.names
+
+    def _spot(self, path: bytes) -> ResolvedPath:
+        spot = self._paths.find(path)
+        if spot.inode is not None and spot.inode.directory is None:
+            raise FsError(errno.ENOTDIR, "a file is there, where a skill needs a directory")
+        return spot
+
+    # --- taking away
+
+    async def remove(self, path: bytes) -> int:
+        """Show the seed at *path*, or all below it, no longer; return how many files that were.
+
+        Errors: ENOENT (nothing is seeded there).
+        """
+        names = self._paths.find(path, follow=False).names
+
+        def plan(now_ns: int) -> SeedPlan:
+            planting = self._planting(now_ns)
+            keys = [listed.key for listed in self._seeds.listing() if listed.names[: len(names)] == names]
+            directories = self._seeds.directories_below(names)
+            if not keys and not directories:
+                raise FsError(errno.ENOENT, "nothing is seeded there")
+            planting.remove_all(keys, directories)
+            return planting.planted()
+
+        planted = await self._volume.changes.plant(plan)
+        self._seeds.forget_skills(names)
+        return planted.removed
+
+    # --- looking
+
+    def seeds(self) -> list[ListedSeed]:
+        """Return all seeds but directories, and the stored files that were kept in place of one."""
+        return self._seeds.listing()
+
+    def skills(self) -> list[ListedSkill]:
+        """Return all seeded skills, by their directories."""
+        seeds = {listed.key: listed.names for listed in self._seeds.listing()}
+        known = self._seeds.known_paths()
+        found = []
+        for directory, _ in self._seeds.skills():
+            skill, top = self._seeds.skill(directory), self._seeds.path(directory, known)
+            assert skill is not None, "it was just listed"
+            files = sorted(seeds[place][len(top) :] for place in skill.members if place in seeds)
+            found.append(ListedSkill(top, skill, files))
+        return sorted(found, key=lambda listed: listed.directory)
+
+    # --- common
+
+    def _planting(self, now_ns: int) -> SeedPlanner:
+        return SeedPlanner(self._tree, self._seeds.ledger, self._terms, now_ns)
+
+
+def _put(planting: SeedPlanner, top: PathNames, leaves: Mapping[PathNames, SeedNode]) -> None:
+    for names in sorted(leaves):
+        planting.put((*top, *names), leaves[names])
+
+
+def _file(data: bytes, mode: int) -> SeedNode:
+    if len(data) > WHOLE_MAX:
+        raise too_large("seed it at the start of the mount")
+    return SeedNode(stat.S_IFREG | (mode & PERMISSIONS), FileContent.of(data))
+
+
+def _skill_md(files: Mapping[bytes, tuple[bytes, int]]) -> bytes:
+    if SKILL not in files:
+        raise FsError(errno.EINVAL, "a skill must have a file SKILL.md")
+    return files[SKILL][0]

@@ -1,0 +1,77 @@
+"""What of a tree is not stored: seeded inodes, and the stored names that lie hidden under them. It plans nothing.
+
+An unstored inode has exactly one name, its *home*: whatever gives it another makes it a stored one. An entry is stored
+if its inode is, but for the *shadowed* ones: those only the store has, under a name where a seed stands.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+from vfsd.tree.inode import Entry, Inode
+from vfsd.tree.plan_names import EntryKey
+from vfsd.tree.tree import Tree
+
+
+class SeedIndex:
+    """The books: ``homes`` by unstored inode, ``shadowed`` entries by their place.
+
+    ``content_bytes`` is how much content the unstored inodes hold.
+    """
+
+    def __init__(self) -> None:
+        self.homes: dict[int, EntryKey] = {}
+        self.shadowed: dict[EntryKey, Entry] = {}
+        self.content_bytes = 0
+        self._sizes: dict[int, int] = {}
+        self._subdirectories: dict[int, set[int]] = {}
+
+    def add(self, inode: Inode, home: EntryKey) -> None:
+        """Enter an inode that only memory has."""
+        self.homes[inode.ino] = home
+        held = sum(map(len, inode.chunks.values()))
+        self._sizes[inode.ino] = held
+        self.content_bytes += held
+        if inode.directory is not None:
+            self._subdirectories.setdefault(home.parent, set()).add(inode.ino)
+
+    def discard(self, ino: int) -> None:
+        """Strike an inode out, if it is in the books: it is stored now, or gone."""
+        home = self.homes.pop(ino, None)
+        if home is None:
+            return
+        self.content_bytes -= self._sizes.pop(ino)
+        siblings = self._subdirectories.get(home.parent, set())
+        siblings.discard(ino)
+        if not siblings:
+            self._subdirectories.pop(home.parent, None)
+
+    def emptied(self, ino: int) -> None:
+        """Take note that file *ino* has lost its content, if it is in the books."""
+        if ino in self.homes:
+            self.content_bytes -= self._sizes[ino]
+            self._sizes[ino] = 0
+
+    def subdirectories(self, ino: int) -> AbstractSet[int]:
+        """Return the unstored directories whose home is directory *ino*: the store must not count their links."""
+        return self._subdirectories.get(ino, frozenset())
+
+    def above(self, ino: int) -> Iterator[int]:
+        """Yield the directories above unstored inode *ino*, up to and with the first that is stored."""
+        while ino in self.homes:
+            ino = self.homes[ino].parent
+            yield ino
+
+    def below(self, tree: Tree, top: int) -> Iterator[int]:
+        """Yield the unstored inodes that lie below directory *top* of *tree*, at any depth."""
+        within = {parent for parent in {home.parent for home in self.homes.values()} if tree.is_below(parent, top)}
+        yield from (ino for ino, home in self.homes.items() if home.parent in within)
+
+    def touched(self, inos: tuple[int, ...]) -> tuple[int, ...]:
+        """Return *inos* and what a change of them may touch beyond: what storing them would change, and uncover."""
+        more: list[int] = []
+        for ino in inos:
+            if ino in self.homes:
+                more += self.above(ino)
+                shadow = self.shadowed.get(self.homes[ino])
+                more += () if shadow is None else (shadow.ino,)
+        return (*inos, *more) if more else inos

@@ -1,0 +1,70 @@
+"""fsync that means more: waiting until replicas, or the server's own disk, have what was committed.
+
+``WAIT`` and ``WAITAOF`` speak of what their own connection wrote; so that connection first renews the lease, and what
+is confirmed then includes every commit before it. All who ask while one wait is under way share the next one.
+"""
+
+import trio
+
+from vfsd.errors import Fenced, StoreError, StoreRefused, StoreUnreachable
+from vfsd.store.base import Fsync
+from vfsd.store.redis.admin import RedisAdmin
+from vfsd.store.redis.connection import FencedConnection
+
+_OF_TIMEOUT = 0.8
+"""Share of a commit's time-out that the server waits for confirmations; the rest is for its answer to arrive."""
+
+
+class DurabilityWait:
+    """Waits for what *fsync* asks of *server*, for the scope on *line*; each caller at most *timeout* seconds."""
+
+    def __init__(self, server: RedisAdmin, line: FencedConnection, fsync: Fsync, timeout: float) -> None:
+        self._server = server
+        self._line = line
+        self._fsync = fsync
+        self._timeout = timeout
+        self._turn = trio.Lock()
+        self._threads = trio.CapacityLimiter(1)
+        self._begun = 0
+        self._failure: StoreError | None = None
+
+    async def confirm(self) -> None:
+        """Return once what has been committed by now is confirmed. Raises StoreRefused, StoreUnreachable, Fenced."""
+        mine = self._begun + 1
+        try:
+            with trio.fail_after(self._timeout):
+                async with self._turn:
+                    if self._begun < mine:
+                        await self._wait()
+        except trio.TooSlowError:
+            raise StoreUnreachable(f"fsync: the store {self._server.label} did not confirm in time") from None
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
+
+    async def _wait(self) -> None:
+        """Wait once, for everybody who is waiting for a turn."""
+        self._begun += 1
+        self._failure = StoreUnreachable(f"fsync: the store {self._server.label} did not confirm in time")
+        try:
+            await trio.to_thread.run_sync(self._ask, abandon_on_cancel=True, limiter=self._threads)
+        except StoreError as error:
+            self._failure = error
+        else:
+            self._failure = None
+
+    def _ask(self) -> None:
+        replicas, aof = self._fsync
+        patience = int(self._timeout * 1000 * _OF_TIMEOUT)
+        waiting: list[bytes | str | int] = ["WAIT", replicas, patience]
+        if aof:
+            waiting = ["WAITAOF", 1, replicas, patience]
+        renewed, confirmed = self._server.pipeline([self._line.renewal(), waiting])
+        if renewed[0] != b"renewed":
+            raise Fenced(f"fsync of a scope that is lost: {self._server.label}")
+        on_disk, copies = confirmed if aof else (0, confirmed)
+        if on_disk < aof or copies < replicas:
+            raise StoreRefused(
+                f"fsync: {copies} of {replicas} replicas"
+                + (f" and {on_disk} of 1 disks" if aof else "")
+                + f" of the store {self._server.label} confirmed within {patience} ms"
+            )

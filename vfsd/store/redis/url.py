@@ -1,0 +1,101 @@
+"""From a store URL to redis-py's connections: one server, or the master that Sentinels name.
+
+``redis+sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…]/SERVICE[/DB]`` asks the Sentinels anew at each connection, so
+that a mount follows a failover. ``?sentinel_username=…&sentinel_password=…`` are for the Sentinels themselves.
+
+Of redis-py's own options a URL may give those that say how a server is reached. The others are ours to decide.
+"""
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelConnectionPool
+
+from vfsd.errors import UsageError
+from vfsd.store.url import hidden
+
+SENTINEL = "redis+sentinel"
+_SENTINEL_PORT = 26379
+
+_LOGIN = frozenset({"db", "username", "password"})
+_TLS = frozenset(
+    {
+        "ssl_ca_certs",
+        "ssl_ca_path",
+        "ssl_certfile",
+        "ssl_keyfile",
+        "ssl_password",
+        "ssl_cert_reqs",
+        "ssl_check_hostname",
+    }
+)
+_OPTIONS = {
+    "redis": _LOGIN,
+    "unix": _LOGIN,
+    "rediss": _LOGIN | _TLS,
+    SENTINEL: frozenset({"sentinel_username", "sentinel_password"}),
+}
+"""By scheme: the options that a URL may have after its question mark."""
+
+
+def connection_pool(url: str, timeout: float) -> redis.ConnectionPool:
+    """Return the pool for *url*; a connect or an answer may take *timeout* seconds. Raises UsageError, ValueError.
+
+    redis-py's own retries are off: it may execute a command twice, and a claim must not be.
+    """
+    _check_options(url)
+    options: dict[str, Any] = {
+        "protocol": 2,
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": timeout,
+        "socket_connect_timeout": timeout,
+        "client_name": "vfsd",
+    }
+    if urlsplit(url).scheme == SENTINEL:
+        return _sentinel_pool(url, options)
+    _check_database(url)
+    return redis.ConnectionPool.from_url(url, **options)
+
+
+def _check_options(url: str) -> None:
+    """Refuse an option that is not for the URL to give: redis-py would let it override ours. Raises UsageError.
+
+    What has no value is not named: it may be the end of a password with a raw ``&`` in it.
+    """
+    parts = urlsplit(url)
+    known = _OPTIONS[parts.scheme]
+    for setting in filter(None, parts.query.split("&")):
+        name, equals, _ = setting.partition("=")
+        if not equals or name not in known:
+            what = f"unknown option {name!r}" if equals else "an option without a value"
+            raise UsageError(f"store {hidden(url)}: {what}; {parts.scheme} takes {', '.join(sorted(known))}")
+
+
+def _check_database(url: str) -> None:
+    """Refuse a database that is no number: redis-py would take database 0 for it. Raises ValueError."""
+    parts = urlsplit(url)
+    if parts.scheme != "unix" and parts.path.strip("/"):
+        int(parts.path.strip("/"))
+
+
+def _sentinel_pool(url: str, options: dict[str, Any]) -> redis.ConnectionPool:
+    parts = urlsplit(url)
+    credentials, _, addresses = parts.netloc.rpartition("@")
+    service, _, database = parts.path.strip("/").partition("/")
+    if not (addresses and service):
+        raise ValueError("expected redis+sentinel://HOST:PORT[,HOST:PORT]/SERVICE[/DB]")
+    user, _, password = credentials.partition(":")
+    query = dict(parse_qsl(parts.query))
+    ours = {"username": unquote(user) or None, "password": unquote(password) or None, "db": int(database or 0)}
+    theirs = {"username": query.get("sentinel_username"), "password": query.get("sentinel_password")}
+    sentinel = Sentinel(_addresses(addresses), sentinel_kwargs={**options, **theirs})  # type: ignore[no-untyped-call]  # untyped
+    return SentinelConnectionPool(service, sentinel, **options, **ours)  # type: ignore[no-untyped-call]  # untyped
+
+
+def _addresses(text: str) -> list[tuple[str, int]]:
+    """Return host and port of each Sentinel in a comma-separated list."""
+    pairs = (place.rpartition(":") if ":" in place else (place, ":", str(_SENTINEL_PORT)) for place in text.split(","))
+    return [(host, int(port)) for host, _, port in pairs]

@@ -1,0 +1,199 @@
+"""Planning what happens to names: create, link, unlink, rmdir and rename, by the rules of POSIX and Linux.
+
+Permissions are the kernel's (``default_permissions``); everything else is checked here. Sources:
+:manpage:`open(2)`, :manpage:`link(2)`, :manpage:`unlink(2)`, :manpage:`rmdir(2)`, :manpage:`rename(2)`.
+"""
+
+import errno
+import stat
+from typing import NamedTuple
+
+from vfsd.errors import FsError
+from vfsd.tree.change import Attributes, Change
+from vfsd.tree.draft import Draft, check_name, living_directory
+from vfsd.tree.inode import Inode
+from vfsd.tree.tree import Tree
+
+RENAME_NOREPLACE = 1
+RENAME_EXCHANGE = 2
+
+
+class EntryKey(NamedTuple):
+    """A name in a directory, whether or not there is anything."""
+
+    parent: int
+    name: bytes
+
+
+class NewInode(NamedTuple):
+    """What the maker of an inode decides: type and permissions (umask applied), owner, device, link target."""
+
+    mode: int
+    uid: int
+    gid: int
+    rdev: int = 0
+    target: bytes = b""
+
+
+def plan_create(tree: Tree, key: EntryKey, ino: int, new: NewInode, now_ns: int) -> Change:
+    """Plan a new inode *ino* at *place*. Errors: EEXIST, ENAMETOOLONG, ENOENT, ENOTDIR, ESTALE."""
+    parent, name = key
+    check_free(tree, key)
+    draft = Draft(tree, now_ns)
+    attributes = first_attributes(draft.attributes(parent), new, now_ns)
+    draft.modify(parent)
+    if attributes.is_directory:
+        draft.count_link(parent, +1)
+    draft.add(ino, attributes)
+    draft.put_entry(parent, name, ino)
+    return draft.change(grows=True)
+
+
+def first_attributes(parent: Attributes, new: NewInode, now_ns: int) -> Attributes:
+    """Return a new inode's attributes. A set-group-ID directory hands down group and bit: FUSE leaves that to us."""
+    mode, gid = new.mode, new.gid
+    if parent.mode & stat.S_ISGID:
+        gid = parent.gid
+        mode |= stat.S_ISGID if stat.S_ISDIR(mode) else 0
+    nlink = 2 if stat.S_ISDIR(mode) else 1
+    return Attributes(mode, nlink, new.uid, gid, new.rdev, len(new.target), now_ns, now_ns, now_ns, new.target)
+
+
+def plan_link(tree: Tree, ino: int, key: EntryKey, now_ns: int) -> Change:
+    """Plan *place* as another name for *ino*.
+
+    Errors: EEXIST, EPERM (directories), ENOENT (no name left), ENAMETOOLONG, ENOTDIR, ESTALE.
+    """
+    inode = tree.inode(ino)
+    if inode.directory is not None:
+        raise FsError(errno.EPERM)
+    check_free(tree, key)
+    if inode.is_orphan:
+        raise FsError(errno.ENOENT)
+    draft = Draft(tree, now_ns)
+    draft.count_link(ino, +1)
+    draft.modify(key.parent)
+    draft.put_entry(key.parent, key.name, ino)
+    return draft.change(grows=True)
+
+
+def check_free(tree: Tree, key: EntryKey) -> None:
+    """Refuse a place where nothing can be made. Errors: EEXIST, ENAMETOOLONG, ENOENT, ENOTDIR, ESTALE."""
+    check_name(key.name)
+    if key.name in living_directory(tree, key.parent).entries:
+        raise FsError(errno.EEXIST)
+
+
+def plan_unlink(tree: Tree, key: EntryKey, now_ns: int) -> Change:
+    """Plan the end of a name that is no directory's. Errors: ENOENT, EISDIR, ENOTDIR, ESTALE."""
+    child = _existing(tree, key)
+    if child.directory is not None:
+        raise FsError(errno.EISDIR)
+    draft = Draft(tree, now_ns)
+    draft.modify(key.parent)
+    draft.drop_entry(key.parent, key.name)
+    draft.unlink(child.ino)
+    return draft.change(grows=False)
+
+
+def plan_rmdir(tree: Tree, key: EntryKey, now_ns: int) -> Change:
+    """Plan the end of an empty directory. Errors: ENOENT, ENOTDIR, ENOTEMPTY, ESTALE."""
+    child = _existing(tree, key)
+    if child.directory is None:
+        raise FsError(errno.ENOTDIR)
+    if child.directory.entries:
+        raise FsError(errno.ENOTEMPTY)
+    draft = Draft(tree, now_ns)
+    draft.modify(key.parent)
+    draft.count_link(key.parent, -1)
+    draft.drop_entry(key.parent, key.name)
+    draft.unlink(child.ino)
+    return draft.change(grows=False)
+
+
+def _existing(tree: Tree, key: EntryKey) -> Inode:
+    check_name(key.name)
+    child = tree.child(key.parent, key.name)
+    if child is None:
+        raise FsError(errno.ENOENT)
+    return child
+
+
+def plan_rename(tree: Tree, source: EntryKey, target: EntryKey, flags: int, now_ns: int) -> Change:
+    """Plan moving *source* to *target*, replacing or exchanging what is there (:manpage:`renameat2(2)`).
+
+    Errors: EINVAL (unknown or contradictory *flags*, a directory into itself), ENOENT, EEXIST, EISDIR, ENOTDIR,
+    ENOTEMPTY, ENAMETOOLONG, ESTALE. Two names of one inode: nothing happens, as POSIX wants it.
+    """
+    if flags not in (0, RENAME_NOREPLACE, RENAME_EXCHANGE):
+        raise FsError(errno.EINVAL)
+    check_name(target.name)
+    moved = _existing(tree, source)
+    living_directory(tree, target.parent)
+    replaced = tree.child(*target)
+    if replaced is not None and flags == RENAME_NOREPLACE:
+        raise FsError(errno.EEXIST)
+    if replaced is moved:
+        return Change((), grows=False)
+    _check_not_below(tree, moved, target)
+    if flags == RENAME_EXCHANGE:
+        return _plan_exchange(tree, (source, moved), (target, replaced), now_ns)
+    if replaced is not None:
+        _check_replaceable(moved, replaced)
+    return _plan_move(tree, (source, moved), (target, replaced), now_ns)
+
+
+def _check_not_below(tree: Tree, moved: Inode, target: EntryKey) -> None:
+    if moved.directory is not None and tree.is_below(target.parent, moved.ino):
+        raise FsError(errno.EINVAL)
+
+
+def _check_replaceable(moved: Inode, replaced: Inode) -> None:
+    if replaced.directory is None:
+        if moved.directory is not None:
+            raise FsError(errno.ENOTDIR)
+        return
+    if moved.directory is None:
+        raise FsError(errno.EISDIR)
+    if replaced.directory.entries:
+        raise FsError(errno.ENOTEMPTY)
+
+
+def _plan_move(
+    tree: Tree, source: tuple[EntryKey, Inode], target: tuple[EntryKey, Inode | None], now_ns: int
+) -> Change:
+    (old, moved), (new, replaced) = source, target
+    draft = Draft(tree, now_ns)
+    draft.modify(old.parent)
+    draft.modify(new.parent)
+    if moved.directory is not None:
+        draft.count_link(old.parent, -1)
+        draft.count_link(new.parent, +1)
+    if replaced is not None:
+        if replaced.directory is not None:
+            draft.count_link(new.parent, -1)
+        draft.unlink(replaced.ino)
+    draft.update(moved.ino)
+    draft.drop_entry(*old)
+    draft.put_entry(*new, moved.ino)
+    return draft.change(grows=False)
+
+
+def _plan_exchange(
+    tree: Tree, source: tuple[EntryKey, Inode], target: tuple[EntryKey, Inode | None], now_ns: int
+) -> Change:
+    (old, moved), (new, other) = source, target
+    if other is None:
+        raise FsError(errno.ENOENT)
+    _check_not_below(tree, other, old)
+    draft = Draft(tree, now_ns)
+    draft.modify(old.parent)
+    draft.modify(new.parent)
+    for inode, key, destination in ((moved, old, new), (other, new, old)):
+        draft.update(inode.ino)
+        if inode.directory is not None:
+            draft.count_link(key.parent, -1)
+            draft.count_link(destination.parent, +1)
+    draft.put_entry(*new, moved.ino)
+    draft.put_entry(*old, other.ino)
+    return draft.change(grows=False)
