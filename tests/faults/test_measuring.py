@@ -5,8 +5,8 @@ import trio.testing
 
 from vfsd.daemon.lifecycle import keep_measuring
 from vfsd.errors import StoreUnreachable
-from vfsd.scope.memory_limit import MemoryLimit
-from vfsd.scope.volume import Volume
+from vfsd.scope.background import BackgroundTasks
+from vfsd.scope.volume import Backing, Volume
 from vfsd.store.base import Capacity
 from vfsd.store.memory import MemoryStore
 from vfsd.tree.tree import Tree
@@ -32,6 +32,6 @@ class Troubled(MemoryStore):
 async def test_measuring_goes_on_whatever_happened(autojump_clock: trio.testing.MockClock) -> None:
     store = Troubled()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(keep_measuring, Volume(Tree(), store, None, nursery, MemoryLimit(0)))
+        nursery.start_soon(keep_measuring, Volume(Tree(), Backing(store, None), BackgroundTasks(nursery)))
         await store.answered.wait()
         nursery.cancel_scope.cancel()

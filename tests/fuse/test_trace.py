@@ -29,7 +29,7 @@ class Scene:
         async def handler(*_arguments: Any) -> Any:
             return reply
 
-        assert await self._tracer.observe(name, handler, arguments) is reply
+        assert await self._tracer.around(name, handler)(*arguments) is reply
         return self._log.messages[-1]
 
     async def make(self, parent: int, name: bytes, ino: int) -> None:
@@ -91,15 +91,18 @@ async def test_what_the_kernel_forgets_is_forgotten(scene: Scene) -> None:
 
 
 class Defective:
-    """An observer with a bug."""
+    """A layer with a bug."""
 
-    async def observe(self, name: str, handler: Handler, arguments: tuple[Any, ...]) -> Any:
-        raise LookupError(name)
+    def around(self, name: str, handler: Handler) -> Handler:
+        async def fail(*arguments: Any) -> Any:
+            raise LookupError(name)
+
+        return fail
 
 
-async def test_a_bug_of_the_observer_is_eio_for_the_caller_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_bug_in_a_layer_is_eio_for_the_caller_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
     operations = pyfuse3.Operations()
-    install(operations, Defective())
+    install(operations, [Defective()])
     for name in HANDLERS:
         if name == "forget":
             await getattr(operations, name)([])

@@ -30,8 +30,7 @@ async def _fill(store_url: str, scope: str) -> None:
     """Make a scope with a directory ``large``, which holds :data:`COUNT` names of one file."""
     store = open_store(store_url, StoreOptions())
     claim = await store.claim(scope, this_process("/nowhere"), ClaimTerms())
-    await store.commit(
-        claim,
+    await claim.commit(
         Change(
             (
                 _inode(ROOT, 0o040755, 3),
@@ -43,8 +42,8 @@ async def _fill(store_url: str, scope: str) -> None:
         ),
     )
     for start in range(0, COUNT, _AT_ONCE):
-        await store.commit(claim, Change(_entries(start), grows=True))
-    await store.release(claim)
+        await claim.commit(Change(_entries(start), grows=True))
+    await claim.release()
     await store.aclose()
 
 

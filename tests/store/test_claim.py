@@ -82,7 +82,7 @@ async def test_a_fenced_owner_stays_fenced_when_the_new_one_has_gone(place: Plac
 
 async def test_release_ends_nobody_elses_claim(place: Place, scope: str) -> None:
     async with mounted(place, scope) as first, mounted(place, scope, terms=BY_FORCE) as second:
-        await first.store.release(first.claim)
+        await first.claim.release()
         with pytest.raises(ScopeBusy):
             async with mounted(place, scope):
                 pass
@@ -93,8 +93,8 @@ async def test_a_released_scope_can_be_claimed_at_once(place: Place, scope: str)
     for _ in range(3):
         store = place.open()
         claim = await store.claim(scope, stranger(), ClaimTerms())
-        await store.release(claim)
-        await store.release(claim)
+        await claim.release()
+        await claim.release()
         await store.aclose()
 
 
@@ -124,7 +124,7 @@ async def keep_and_lose(place: DurablePlace, scope: str) -> None:
     ended = trio.Event()
 
     async def keep() -> None:
-        await store.keep(claim)
+        await claim.keep()
         ended.set()
 
     async with trio.open_nursery() as nursery:
@@ -135,7 +135,7 @@ async def keep_and_lose(place: DurablePlace, scope: str) -> None:
         async with mounted(place, scope, terms=BY_FORCE):
             await ended.wait()
         with pytest.raises(Fenced):
-            store.raise_if_unusable(claim)
+            claim.raise_if_unusable()
     await store.aclose()
 
 
@@ -150,12 +150,12 @@ async def test_a_kept_claim_outlives_its_lease_and_ends_when_it_is_taken(
 
 async def test_a_claim_known_to_be_lost_is_refused_before_anything_is_sent(durable: DurablePlace, scope: str) -> None:
     async with mounted(durable, scope) as first:
-        first.store.raise_if_unusable(first.claim)
+        first.claim.raise_if_unusable()
         async with mounted(durable, scope, stranger("/mnt/new"), BY_FORCE):
             with pytest.raises(Fenced):
                 await first.commit(PutInode(3, regular()))
             with pytest.raises(Fenced, match="/mnt/new"):
-                first.store.raise_if_unusable(first.claim)
+                first.claim.raise_if_unusable()
 
 
 async def test_limits_stay_until_they_are_changed(place: Place, scope: str) -> None:

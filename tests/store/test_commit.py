@@ -145,7 +145,7 @@ async def test_commits_side_by_side_are_all_stored(place: Place, scope: str) -> 
                 content = {0: b"%d" % ino, 1: bytes([ino % 256]) * (CHUNK_SIZE if ino % 7 == 0 else 10)}
                 ops = PutInode(ino, regular(uid=ino)), PutEntry(1, b"%d" % ino, ino, ino), PutChunks(ino, content)
                 nursery.start_soon(mount.commit, *ops)
-        assert mount.store.pending == 0
+        assert mount.claim.pending == 0
     found = await stored(place, scope)
     assert {ino: attributes.uid for ino, attributes in found.inodes.items()} == {ino: ino for ino in inos}
     assert found.entries == {(1, b"%d" % ino): (ino, ino) for ino in inos}
@@ -185,8 +185,8 @@ async def test_an_inode_number_is_never_used_again(place: Place, scope: str) -> 
 
 async def test_sync_and_close_lose_nothing(place: Place, scope: str) -> None:
     async with mounted(place, scope) as mount:
-        await mount.store.sync()
+        await mount.claim.sync()
         await mount.commit(PutInode(2, regular()))
-        await mount.store.sync()
+        await mount.claim.sync()
         assert set((await stored(place, scope)).inodes) == {2}
     assert set((await stored(place, scope)).inodes) == {2}

@@ -38,7 +38,7 @@ async def _fill(store: Store) -> Claim:
         PutEntry(2, b"a", 3, FIRST_COOKIE),
         PutEntry(3, b"file", 4, FIRST_COOKIE),
     )
-    await store.commit(claim, Change(ops, grows=True))
+    await claim.commit(Change(ops, grows=True))
     return claim
 
 
@@ -77,7 +77,7 @@ async def test_a_name_that_no_kernel_could_ask_for_is_damage(name: bytes) -> Non
     store = MemoryStore()
     claim = await _fill(store)
     ops = (PutInode(5, FILE), PutEntry(ROOT, name, 5, FIRST_COOKIE + 8))
-    await store.commit(claim, Change(ops, grows=True))
+    await claim.commit(Change(ops, grows=True))
     with pytest.raises(ScopeDamaged, match="no directory can hold such a name"):
         await hydrate(store, "scope", _silent)
     tree = await hydrate(store, "scope", _silent, salvage=True)
@@ -92,7 +92,7 @@ async def test_a_chunk_that_is_none_or_lies_outside_its_file_is_damage(chunks: d
         PutInode(4, FILE._replace(size=2 * CHUNK_SIZE)),
         PutChunks(4, {1: b"sound", **chunks}),
     )
-    await store.commit(claim, Change(ops, grows=True))
+    await claim.commit(Change(ops, grows=True))
     with pytest.raises(ScopeDamaged, match=r"1 damaged records: chunk -?[0-9]+ of inode 4: "):
         await hydrate(store, "scope", _silent)
     tree = await hydrate(store, "scope", _silent, salvage=True)
@@ -103,6 +103,6 @@ async def test_a_chunk_that_is_none_or_lies_outside_its_file_is_damage(chunks: d
 async def test_content_of_what_is_no_file_is_damage() -> None:
     store = MemoryStore()
     claim = await _fill(store)
-    await store.commit(claim, Change((PutChunks(3, {0: b"x"}),), grows=True))
+    await claim.commit(Change((PutChunks(3, {0: b"x"}),), grows=True))
     with pytest.raises(ScopeDamaged, match="chunk 0 of inode 3: "):
         await hydrate(store, "scope", _silent)

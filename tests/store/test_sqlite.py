@@ -185,7 +185,7 @@ async def test_the_log_does_not_grow_without_bounds(file: SqlitePlace, scope: st
     )  # nobody keeps it: the commits themselves must see to that
     for ino in range(2, 42):
         change = PutInode(ino, regular()), PutChunks(ino, dict.fromkeys(range(64), content))
-        await store.commit(claim, Change(change, grows=True))
+        await claim.commit(Change(change, grows=True))
         assert file.path.with_name("scopes.db-wal").stat().st_size < 20 << 20
     await store.aclose()
     assert len((await stored(file, scope)).chunks) == 40 * 64
@@ -202,8 +202,8 @@ async def test_sync_flushes_the_log(file: SqlitePlace, scope: str, monkeypatch: 
     monkeypatch.setattr(os, "fsync", note)
     store = file.open()
     claim = await store.claim(scope, stranger(), ClaimTerms())
-    await store.commit(claim, Change((PutChunks(2, {0: bytes(range(256))}),), grows=True))
-    await store.sync()
+    await claim.commit(Change((PutChunks(2, {0: bytes(range(256))}),), grows=True))
+    await claim.sync()
     log = file.path.with_name("scopes.db-wal")
     assert flushed == [(str(log), log.stat().st_size)]
     assert bytes(range(256)) in log.read_bytes()
@@ -227,9 +227,9 @@ async def test_commits_wait_for_a_lock_to_end(file: SqlitePlace, scope: str) -> 
             for ino in range(2, 12):
                 nursery.start_soon(mount.commit, PutInode(ino, regular()))
             await trio.testing.wait_all_tasks_blocked()
-            assert mount.store.pending == 10
+            assert mount.claim.pending == 10
             assert not (await stored(file, scope)).inodes
-    assert mount.store.pending == 0
+    assert mount.claim.pending == 0
     assert set((await stored(file, scope)).inodes) == set(range(2, 12))
 
 
@@ -260,11 +260,11 @@ async def test_a_claim_outlives_a_lock_that_outlasts_a_renewal(
     claim = await store.claim(scope, stranger(), ClaimTerms())
     async with trio.open_nursery() as nursery:
         with locked(file):
-            nursery.start_soon(store.keep, claim)
+            nursery.start_soon(claim.keep)
             with trio.fail_after(60):
                 while "could not renew the lease" not in caplog.text:  # noqa: ASYNC110 (a log sets no event)
                     await trio.sleep(0.01)
-        await store.commit(claim, Change((PutInode(2, regular()),), grows=True))
+        await claim.commit(Change((PutInode(2, regular()),), grows=True))
         nursery.cancel_scope.cancel()
     await store.aclose()
 

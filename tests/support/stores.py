@@ -259,7 +259,7 @@ class Mount(NamedTuple):
 
     async def commit(self, *ops: Op, grows: bool = True) -> None:
         """Store one change."""
-        await self.store.commit(self.claim, Change(ops, grows))
+        await self.claim.commit(Change(ops, grows))
 
 
 @asynccontextmanager
@@ -276,10 +276,10 @@ async def mounted(
         await store.check()
         claim = await store.claim(scope, owner or stranger(), terms)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(store.keep, claim)
+            nursery.start_soon(claim.keep)
             yield Mount(store, claim)
             nursery.cancel_scope.cancel()
-        await store.release(claim)
+        await claim.release()
     finally:
         await store.aclose()
 

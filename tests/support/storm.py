@@ -30,7 +30,7 @@ def storm_change(number: int) -> Change:
 
 async def _commit_for_ever(store: Store, claim: Claim, numbers: "count[int]") -> None:
     for number in numbers:
-        await store.commit(claim, storm_change(number))
+        await claim.commit(storm_change(number))
         print(number, flush=True)
         await trio.lowlevel.checkpoint()
 
@@ -40,7 +40,7 @@ async def _main(url: str, scope: str, first: int) -> None:
     claim = await store.claim(scope, this_process("/mnt/storm"), ClaimTerms())
     numbers = count(first)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(store.keep, claim)
+        nursery.start_soon(claim.keep)
         for _ in range(_SIDE_BY_SIDE):
             nursery.start_soon(_commit_for_ever, store, claim, numbers)
 

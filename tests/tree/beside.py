@@ -8,9 +8,10 @@ from typing import NamedTuple
 from tests.tree.model import Errnos, Model, Node
 from tests.tree.rebuild import Records, check_sound, replayed, stored_part
 from tests.tree.scene import BEGINNING, DIRECTORY, new_tree, picture, whole
-from vfsd.clock import MAX_LEAD, MILLISECOND, look_alike
 from vfsd.errors import FsError
 from vfsd.tree.change import ROOT, Change, Op, PutInode
+from vfsd.tree.draft import MAX_LEAD
+from vfsd.tree.inode import MILLISECOND, look_alike
 
 
 class Times(NamedTuple):

@@ -3,8 +3,8 @@
 import stat
 
 from tests.tree.scene import BEGINNING, SECOND
-from vfsd.clock import MILLISECOND
 from vfsd.tree.change import CHUNK_SIZE
+from vfsd.tree.inode import MILLISECOND
 
 NAMES = [b"a", b"b", b"c", b"\xff", b"n" * 256]
 MAYBE_NAMES: list[bytes | None] = [None] * len(NAMES) + NAMES

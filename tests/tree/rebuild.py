@@ -19,7 +19,7 @@ from vfsd.tree.change import (
     PutInode,
 )
 from vfsd.tree.inode import FIRST_COOKIE, Directory, Inode
-from vfsd.tree.tree import SKILL, Tree
+from vfsd.tree.tree import Tree
 
 
 def check_sound(tree: Tree) -> None:
@@ -42,19 +42,20 @@ def check_sound(tree: Tree) -> None:
 
 
 def check_indexes(tree: Tree) -> None:
-    """Assert that each file knows the directories of its names, and the tree its skills."""
+    """Assert that each file knows the directories of its names."""
     parents: dict[int, list[int]] = {ino: [] for ino, inode in tree.inodes.items() if inode.directory is None}
-    skills = set()
     for ino, inode in tree.inodes.items():
-        for name, entry in () if inode.directory is None else inode.directory.entries.items():
+        for entry in () if inode.directory is None else inode.directory.entries.values():
             if entry.ino in parents:
                 parents[entry.ino].append(ino)
-            if name == SKILL:
-                skills.add(ino)
     assert {ino: sorted(tree.inodes[ino].parents) for ino in parents} == {
         ino: sorted(found) for ino, found in parents.items()
     }
-    assert tree.skills == skills
+
+
+def directories_with(tree: Tree, name: bytes) -> set[int]:
+    """Return the directories of *tree* that hold an entry *name*."""
+    return {ino for ino, inode in tree.inodes.items() if inode.directory and name in inode.directory.entries}
 
 
 def _check_chunks(inode: Inode) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.tree.scene import BEGINNING, DIRECTORY, FIFO, GID, SECOND, SYMLINK, UID, Scene
-from vfsd.clock import MILLISECOND
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, DropChunks, DropInode, PutChunks, PutInode
+from vfsd.tree.inode import MILLISECOND
 from vfsd.tree.plan_attributes import XATTRS_MAX, NewAttributes, plan_setattr
 from vfsd.tree.plan_names import EntryKey, NewInode, plan_create
 

@@ -5,9 +5,8 @@ import errno
 import pytest
 
 from tests.tree.scene import BEGINNING, DIRECTORY, FILE, Scene, new_tree, picture
-from vfsd.clock import MILLISECOND
 from vfsd.tree.change import ROOT, Attributes, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
-from vfsd.tree.inode import FIRST_COOKIE, Directory, Entry
+from vfsd.tree.inode import FIRST_COOKIE, MILLISECOND, Directory, Entry
 from vfsd.tree.plan_attributes import NewAttributes, plan_setattr
 from vfsd.tree.plan_content import plan_write
 from vfsd.tree.tree import Tree

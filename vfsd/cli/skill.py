@@ -17,12 +17,11 @@ from vfsd.client.results import Seeds
 from vfsd.client.vfs import Vfs, connect
 from vfsd.errors import FsError, NotMounted, StoreFull, UsageError, VfsdError
 from vfsd.host import mountpoint as mountpoints
-from vfsd.seeds.frontmatter import front_matter
+from vfsd.seeds.frontmatter import SKILL, front_matter
 from vfsd.seeds.plan import SeedNode
 from vfsd.seeds.sources import SKILLS, SeedSource, read_skill
 from vfsd.tree.change import PERMISSIONS
 from vfsd.tree.chunks import read_chunks
-from vfsd.tree.tree import SKILL
 
 _STDIN = "-"
 _MODE = 0o644
@@ -63,17 +62,17 @@ def _is_path(text: str) -> bool:
 
 
 def _add(vfs: Vfs, source: SeedSource) -> tuple[str, bool]:
-    files = {b"/".join(names).decode(errors="surrogateescape"): leaf for names, leaf in source.leaves.items()}
-    regular = {name: leaf for name, leaf in files.items() if stat.S_ISREG(leaf.mode)}
-    skill_md = _bytes(source.leaves[SKILL,])
-    others = {name: _bytes(leaf) for name, leaf in regular.items()}
-    modes = {name: leaf.mode & PERMISSIONS for name, leaf in regular.items()}
+    files = {b"/".join(names).decode(errors="surrogateescape"): node for names, node in source.nodes.items()}
+    regular = {name: node for name, node in files.items() if stat.S_ISREG(node.mode)}
+    skill_md = _bytes(source.nodes[SKILL,])
+    others = {name: _bytes(node) for name, node in regular.items()}
+    modes = {name: node.mode & PERMISSIONS for name, node in regular.items()}
     dest = os.fsdecode(source.dest)
     return dest, vfs.seed_skill(dest, skill_md, files=others, modes=modes)
 
 
-def _bytes(leaf: SeedNode) -> bytes:
-    return read_chunks(leaf.whole.chunks, leaf.whole.size, 0, leaf.whole.size)
+def _bytes(node: SeedNode) -> bytes:
+    return read_chunks(node.whole.chunks, node.whole.size, 0, node.whole.size)
 
 
 def _add_text(vfs: Vfs, text: str) -> tuple[str, bool]:

@@ -1,10 +1,9 @@
 """The life of one mount: check → claim → hydrate → seed → mount → ready → serve → drain → unmount → release.
 
-Each step undoes itself on the way out, whatever ends it; a signal is such an end at every step. The daemon never
-touches its own mountpoint once it is mounted: it would wait for itself.
+Each step undoes itself on the way out, whatever ends it. A signal may end it at every step. The daemon never touches
+its own mountpoint once it is mounted: it would wait for itself.
 """
 
-import errno
 import faulthandler
 import logging
 import os
@@ -19,45 +18,34 @@ import trio
 from vfsd import __version__, clock
 from vfsd.config import MountConfig
 from vfsd.control import server as control
-from vfsd.control.handlers.files import file_operations
-from vfsd.control.handlers.scope import scope_operations
-from vfsd.control.handlers.seeds import seed_operations
+from vfsd.daemon.mounted import MountedScope, build
 from vfsd.daemon.notify import StartupReporter
 from vfsd.daemon.task_dump import describe_tasks
-from vfsd.errors import FsError, ScopeMissing, StoreError, UncleanEnd, VfsdError
-from vfsd.files.read import FileReader
-from vfsd.files.resolve import PathResolver
-from vfsd.files.seed import Seeding
-from vfsd.files.write import FileWriter
+from vfsd.errors import ScopeMissing, StoreError, UncleanEnd, VfsdError
 from vfsd.fuse.session import FuseSession, check_device
 from vfsd.host import registrations
 from vfsd.scope.hydrate import hydrate
-from vfsd.scope.memory_limit import MemoryLimit
-from vfsd.scope.volume import Volume
-from vfsd.seeds.directory_mtime import DirectoryTimes
+from vfsd.scope.volume import Backing, Volume
 from vfsd.seeds.sources import SeedSource, read_sources
 from vfsd.store.base import Claim, ClaimTerms, Store, StoreOptions
 from vfsd.store.owner import this_process
 from vfsd.store.url import open_store
-from vfsd.tree.change import Change
-from vfsd.tree.tree import Tree
 
 _log = logging.getLogger(__name__)
 
 _MEASURE_SECONDS = 30.0
 _SAMPLE_SECONDS = 0.5
 _RELEASE_SECONDS = 0.8
-"""Longest to wait for the store when giving the scope up: after that its lease ends by itself."""
+"""The longest wait for the store when the scope is released. After that its lease ends by itself."""
 
 
 class Daemon:
-    """Serves one mount as *config* says, telling *herald* how far it has come."""
+    """Serves one mount as *config* says, and tells *reporter* how far it has come."""
 
-    def __init__(self, config: MountConfig, herald: StartupReporter) -> None:
+    def __init__(self, config: MountConfig, reporter: StartupReporter) -> None:
         self._config = config
-        self._herald = herald
+        self._reporter = reporter
         self._since_ns = clock.now()
-        self._memory = MemoryLimit(config.max_memory)
         self._unfinished: list[str] = []
         self._keeping = trio.CancelScope()
         self._everything = trio.CancelScope()
@@ -65,13 +53,13 @@ class Daemon:
         """What the first signal does: until the mount is served there is nothing to finish."""
 
     async def run(self) -> None:
-        """Live, from claim to release. Raises VfsdError for what keeps the mount from coming up or ending well."""
+        """Run from claim to release. Raises VfsdError for what keeps the mount from coming up or ending well."""
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGUSR1) as signals:
             faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True, chain=True)
-            async with trio.open_nursery() as beside:
-                beside.start_soon(self._heed_signals, signals)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._heed_signals, signals)
                 await self._live()
-                beside.cancel_scope.cancel()
+                nursery.cancel_scope.cancel()
         if self._unfinished:
             raise UncleanEnd("; ".join(self._unfinished))
 
@@ -86,19 +74,21 @@ class Daemon:
                 await self._live_with(store, stack, sources)
 
     async def _live_with(self, store: Store, stack: AsyncExitStack, sources: list[SeedSource]) -> None:
-        """Live on *store*, with *sources* seeded from the start; what outlasts a forced end is left to *stack*."""
+        """Run on *store*, with *sources* seeded from the start. *stack* holds what must happen after a forced end."""
         async with trio.open_nursery() as nursery:
             for warning in await store.check():
-                self._herald.warn(warning)
+                self._reporter.warn(warning)
             claim = await self._claim(store, stack)
             if claim is not None:
-                nursery.start_soon(self._keep, store, claim)
-            volume = await self._hydrated(store, claim, nursery)
-            await self._seeding(volume).start_with(sources)
-            sources.clear()  # the tree has it all; this would hold what is replaced
-            await self._serve(volume, claim)
-            await self._drain(volume)
+                nursery.start_soon(self._keep, claim)
+            mounted = await self._hydrated(Backing(store, claim), nursery)
+            await mounted.seeding.start_with(sources)
+            sources.clear()  # the tree has all of it by now, and may replace it
+            await self._serve(mounted, Backing(store, claim))
+            await self._drain(mounted.volume)
             nursery.cancel_scope.cancel()
+
+    # --- the claim
 
     async def _claim(self, store: Store, stack: AsyncExitStack) -> Claim | None:
         """Claim the scope, unless it is only to be read, and see that it will be released."""
@@ -106,62 +96,78 @@ class Daemon:
         if config.read_only:
             return None
         terms = ClaimTerms(create=not config.must_exist, take_over=config.take_over, limits=config.limits)
-        with trio.CancelScope(shield=True):  # a claim of which nobody has heard could not be released
+        with trio.CancelScope(shield=True):  # a claim that nobody has heard of could not be released
             claim = await store.claim(config.scope, this_process(config.mountpoint), terms)
-        stack.push_async_callback(self._release, store, claim)
+        stack.push_async_callback(self._release, claim)
         if claim.created:
-            self._herald.note(f"created scope {config.scope} in {store.label}")
+            self._reporter.note(f"created scope {config.scope} in {store.label}")
         return claim
 
-    async def _keep(self, store: Store, claim: Claim) -> None:
-        """Keep *claim* alive, until it is given up."""
+    async def _keep(self, claim: Claim) -> None:
+        """Keep *claim* alive until it is given up."""
         with self._keeping:
-            await store.keep(claim)
+            await claim.keep()
 
-    async def _release(self, store: Store, claim: Claim) -> None:
-        """Release *claim*; if the store is away, its lease ends by itself."""
+    async def _release(self, claim: Claim) -> None:
+        """Release *claim*. If the store is away, its lease ends by itself."""
         try:
             with trio.CancelScope(shield=True), trio.fail_after(_RELEASE_SECONDS):
-                await store.release(claim)
+                await claim.release()
         except (StoreError, trio.TooSlowError) as error:
             why = str(error) or "no answer in time"
             self._unfinished.append(f"scope {claim.scope} could not be released, its lease will end by itself: {why}")
 
+    # --- the scope
+
+    async def _hydrated(self, backing: Backing, nursery: trio.Nursery) -> MountedScope:
+        """Load the scope, and build what serves it. A new scope gets its root directory."""
+        scope = self._config.scope
+        tree = await hydrate(backing.store, scope, self._reporter.progress, salvage=self._config.salvage)
+        mounted = build(self._config, tree, backing, nursery)
+        volume = mounted.volume
+        if volume.is_empty:
+            if backing.claim is None:
+                raise ScopeMissing(f"scope {scope} in {volume.store_label} is empty: mount it once for writing")
+            await volume.make_root(os.geteuid(), os.getegid())
+        await volume.measure_room()
+        volume.measure_memory()
+        return mounted
+
     async def _drain(self, volume: Volume) -> None:
-        """Store what may still be to store: truncations of files that were opened with O_TRUNC."""
+        """Store the truncations of files that were opened with O_TRUNC and not written since."""
         try:
-            await volume.changes.behind.drain()
+            await volume.drain()
         except VfsdError as error:
             self._unfinished.append(f"a truncation could not be stored, the old content stays: {error}")
 
-    async def _hydrated(self, store: Store, claim: Claim | None, nursery: trio.Nursery) -> Volume:
-        scope = self._config.scope
-        tree = await hydrate(store, scope, self._herald.progress, salvage=self._config.salvage)
-        volume = Volume(tree, store, claim, nursery, self._memory)
-        volume.changes.times = DirectoryTimes(tree, self._config.directory_mtime)
-        if not tree.inodes:
-            if claim is None:
-                raise ScopeMissing(f"scope {scope} in {store.label} is empty: mount it once for writing")
-            await volume.found(os.geteuid(), os.getegid())
-        await volume.measure_room()
-        self._memory.sample(tree)
-        return volume
+    async def _drop(self, volume: Volume, backing: Backing) -> None:
+        """Destroy everything that is stored of the scope. Raises FsError (EROFS) for a read-only mount, StoreError.
 
-    async def _serve(self, volume: Volume, claim: Claim | None) -> None:
-        """Mount, say so, and answer requests until told to stop or unmounted from outside."""
-        session = FuseSession(volume, self._config)
+        Once the scope is given up there is no way back. If the store fails then, the mount stays readable, and this may
+        be called again.
+        """
+        await volume.retire()
+        assert backing.claim is not None, "a volume without a claim refuses to retire"
+        self._keeping.cancel()
+        await backing.claim.release()
+        await backing.store.drop(backing.claim.scope)
+
+    # --- serving
+
+    async def _serve(self, mounted: MountedScope, backing: Backing) -> None:
+        """Mount, say so, and answer requests until told to stop, or until somebody unmounts."""
+        session, volume = mounted.session, mounted.volume
+        operations = mounted.control_operations(partial(self._drop, volume, backing))
         session.mount()
         try:
-            async with trio.open_nursery() as beside:
-                beside.start_soon(keep_measuring, volume)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(keep_measuring, volume)
                 if self._config.max_memory:
-                    beside.start_soon(self._keep_sampling, volume.tree)
-                async with _control_socket(
-                    self._registration(volume.store), self._handlers(volume, claim, session), beside
-                ):
-                    beside.start_soon(self._announce, volume)
+                    nursery.start_soon(_keep_measuring_memory, volume)
+                async with _control_socket(self._registration(volume.store_label), operations, nursery):
+                    nursery.start_soon(self._announce, mounted)
                     await self._serve_until_stopped(session)
-                beside.cancel_scope.cancel()
+                nursery.cancel_scope.cancel()
         finally:
             session.close()
 
@@ -171,15 +177,15 @@ class Daemon:
             await session.serve()
         finally:
             self._stop = _go_on_ending
-        self._herald.stopping()
+        self._reporter.stopping()
 
-    async def _announce(self, volume: Volume) -> None:
-        config, seeded = self._config, volume.changes.seeds.files
-        text = f"scope {config.scope} mounted at {config.mountpoint}, {volume.files} files"
-        self._herald.ready(f"{text}, {seeded} seeded" if seeded else text)
+    async def _announce(self, mounted: MountedScope) -> None:
+        config, seeded = self._config, mounted.overlay.files
+        text = f"scope {config.scope} mounted at {config.mountpoint}, {mounted.volume.files} files"
+        self._reporter.ready(f"{text}, {seeded} seeded" if seeded else text)
 
     async def _heed_signals(self, signals: AsyncIterator[int]) -> None:
-        """Stop at the first SIGTERM or SIGINT, force the end at the second; dump tasks and threads at SIGUSR1."""
+        """Stop at the first SIGTERM or SIGINT, force the end at the second. Dump tasks and threads at SIGUSR1."""
         stopping = False
         async for number in signals:
             if number == signal.SIGUSR1:
@@ -192,47 +198,11 @@ class Daemon:
                 _log.info("%s: finishing what is in flight", signal.Signals(number).name)
                 self._stop()
 
-    async def _keep_sampling(self, tree: Tree) -> None:
-        """Measure the daemon's memory often enough that its cap holds."""
-        while True:
-            self._memory.sample(tree)
-            await trio.sleep(_SAMPLE_SECONDS)
-
-    def _registration(self, store: Store) -> registrations.Registration:
+    def _registration(self, store_label: str) -> registrations.Registration:
         config = self._config
         return registrations.Registration(
-            config.scope, config.mountpoint, store.label, os.getpid(), self._since_ns, __version__
+            config.scope, config.mountpoint, store_label, os.getpid(), self._since_ns, __version__
         )
-
-    def _seeding(self, volume: Volume) -> Seeding:
-        paths = PathResolver(volume.tree, os.fsencode(self._config.mountpoint))
-        return Seeding(volume, paths, keep=self._config.keep_stored)
-
-    def _handlers(self, volume: Volume, claim: Claim | None, session: FuseSession) -> dict[str, control.ControlHandler]:
-        """Return what the control socket answers."""
-        config = self._config
-        paths = PathResolver(volume.tree, os.fsencode(config.mountpoint))
-        reader, files = FileReader(volume.tree, paths, config.owner), FileWriter(volume, paths, session.tell)
-        return {
-            **scope_operations(config, volume, partial(self._drop, volume, claim), session.stop),
-            **file_operations(reader, files),
-            **seed_operations(self._seeding(volume)),
-        }
-
-    async def _drop(self, volume: Volume, claim: Claim | None) -> None:
-        """Destroy all that is stored of the scope. Raises FsError (EROFS) for a read-only mount, StoreError.
-
-        It begins with a commit of nothing: who has lost the scope to another owner is refused. Once the scope is given
-        up there is no way back: if the store then fails, the mount stays readable, and this may be asked for again.
-        """
-        if claim is None:
-            raise FsError(errno.EROFS)
-        if not self._keeping.cancel_called:
-            await volume.store.commit(claim, Change((), grows=False))
-        volume.changes.retire()
-        self._keeping.cancel()
-        await volume.store.release(claim)
-        await volume.store.drop(claim.scope)
 
 
 @asynccontextmanager
@@ -253,10 +223,17 @@ def _go_on_ending() -> None:
 
 
 async def keep_measuring(volume: Volume) -> None:
-    """Ask the store for its room now and then: statfs never does. No trouble with that ends a mount."""
+    """Ask the store for its room now and then, because statfs never does. A failure does not end the mount."""
     while True:
         await trio.sleep(_MEASURE_SECONDS)
         try:
             await volume.measure_room()
         except (StoreError, OSError) as error:
             _log.info("could not measure the store's room: %s", error)
+
+
+async def _keep_measuring_memory(volume: Volume) -> None:
+    """Measure the daemon's memory often enough that its limit holds."""
+    while True:
+        volume.measure_memory()
+        await trio.sleep(_SAMPLE_SECONDS)

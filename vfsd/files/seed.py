@@ -13,14 +13,14 @@ from typing import NamedTuple
 from vfsd.errors import FsError, UsageError
 from vfsd.files.read import WHOLE_MAX, too_large
 from vfsd.files.resolve import PathResolver, ResolvedPath
-from vfsd.scope.volume import Volume
-from vfsd.seeds.frontmatter import FrontMatter, front_matter
+from vfsd.seeds.frontmatter import SKILL, FrontMatter, front_matter
 from vfsd.seeds.overlay import ListedSeed
 from vfsd.seeds.plan import PathNames, SeededSkill, SeedNode, SeedPlan, SeedPlanner, SeedTerms
+from vfsd.seeds.seeded_volume import SeededVolume
 from vfsd.seeds.sources import SeedSource
 from vfsd.tree.change import PERMISSIONS
 from vfsd.tree.plan_subtree import FileContent
-from vfsd.tree.tree import SKILL
+from vfsd.tree.tree import Tree
 
 
 class ListedSkill(NamedTuple):
@@ -38,10 +38,9 @@ class Seeding:
     rule refuses (see :meth:`vfsd.files.resolve.Paths.find`), and InDoubt where the last change is not settled.
     """
 
-    def __init__(self, volume: Volume, paths: PathResolver, *, keep: bool) -> None:
-        self._volume = volume
-        self._tree = volume.tree
-        self._seeds = volume.changes.seeds
+    def __init__(self, seeded: SeededVolume, tree: Tree, paths: PathResolver, *, keep: bool) -> None:
+        self._volume, self._overlay = seeded.volume, seeded.overlay
+        self._tree = tree
         self._paths = paths
         self._terms = SeedTerms(os.geteuid(), os.getegid(), keep)
 
@@ -52,9 +51,9 @@ class Seeding:
         for source in sources:
             try:
                 if source.skill is None:
-                    await self._show(source.dest, source.leaves)
+                    await self._show(source.dest, source.nodes)
                 else:
-                    await self._show_skill(source.dest, source.leaves, source.skill)
+                    await self._show_skill(source.dest, source.nodes, source.skill)
             except FsError as error:
                 place, remedy = (
                     os.fsdecode(source.dest),
@@ -78,46 +77,46 @@ class Seeding:
         if sum(len(data) for data, _ in files.values()) > WHOLE_MAX:
             raise too_large("seed it in parts")
         skill = front_matter(_skill_md(files))
-        leaves = {tuple(path.split(b"/")): _file(data, mode) for path, (data, mode) in files.items()}
-        return skill, await self._show_skill(directory, leaves, skill)
+        nodes = {tuple(path.split(b"/")): _file(data, mode) for path, (data, mode) in files.items()}
+        return skill, await self._show_skill(directory, nodes, skill)
 
-    async def _show(self, path: bytes, leaves: Mapping[PathNames, SeedNode]) -> bool:
+    async def _show(self, path: bytes, nodes: Mapping[PathNames, SeedNode]) -> bool:
         def plan(now_ns: int) -> SeedPlan:
-            planting = self._planting(now_ns)
-            _put(planting, self._names(path, leaves), leaves)
-            return planting.planted()
+            planner = self._planner(now_ns)
+            _put(planner, self._names(path, nodes), nodes)
+            return planner.plan()
 
-        return bool((await self._volume.changes.plant(plan)).change.ops)
+        return bool((await self._volume.change_unstored(plan)).memory.ops)
 
-    async def _show_skill(self, path: bytes, leaves: Mapping[PathNames, SeedNode], said: FrontMatter) -> bool:
+    async def _show_skill(self, path: bytes, nodes: Mapping[PathNames, SeedNode], said: FrontMatter) -> bool:
         def plan(now_ns: int) -> SeedPlan:
-            planting = self._planting(now_ns)
-            top = self._spot(path).names
-            directory = planting.directory(top, leaves[()].mode) if () in leaves else planting.directory(top)
-            _put(planting, top, leaves)
-            planting.name_skill(top, said.name, said.description)
-            self._replace(planting, directory)
-            return planting.planted()
+            planner = self._planner(now_ns)
+            top = self._skill_directory(path).names
+            directory = planner.directory(top, nodes[()].mode) if () in nodes else planner.directory(top)
+            _put(planner, top, nodes)
+            planner.name_skill(top, said.name, said.description)
+            self._replace(planner, directory)
+            return planner.plan()
 
-        return bool((await self._volume.changes.plant(plan)).change.ops)
+        return bool((await self._volume.change_unstored(plan)).memory.ops)
 
-    def _replace(self, planting: SeedPlanner, directory: int) -> None:
+    def _replace(self, planner: SeedPlanner, directory: int) -> None:
         """Let go what was seeded as the skill of *directory* before, and is not asked for any more."""
-        former = self._seeds.skill(directory)
+        former = self._overlay.skill(directory)
         if former is not None:
-            planting.remove_all(former.members - planting.keys)
+            planner.remove_all(former.members - planner.keys)
 
-    def _names(self, path: bytes, leaves: Mapping[PathNames, SeedNode]) -> PathNames:
-        spot = self._paths.find(path, follow=False)
-        if spot.slash and not stat.S_ISDIR(leaves[()].mode):
+    def _names(self, path: bytes, nodes: Mapping[PathNames, SeedNode]) -> PathNames:
+        resolved = self._paths.find(path, follow=False)
+        if resolved.slash and not stat.S_ISDIR(nodes[()].mode):
             raise FsError(errno.EISDIR, "a file is to be seeded: add its name to the path")
-        return spot.names
+        return resolved.names
 
-    def _spot(self, path: bytes) -> ResolvedPath:
-        spot = self._paths.find(path)
-        if spot.inode is not None and spot.inode.directory is None:
+    def _skill_directory(self, path: bytes) -> ResolvedPath:
+        resolved = self._paths.find(path)
+        if resolved.inode is not None and resolved.inode.directory is None:
             raise FsError(errno.ENOTDIR, "a file is there, where a skill needs a directory")
-        return spot
+        return resolved
 
     # --- taking away
 
@@ -129,31 +128,31 @@ class Seeding:
         names = self._paths.find(path, follow=False).names
 
         def plan(now_ns: int) -> SeedPlan:
-            planting = self._planting(now_ns)
-            keys = [listed.key for listed in self._seeds.listing() if listed.names[: len(names)] == names]
-            directories = self._seeds.directories_below(names)
+            planner = self._planner(now_ns)
+            keys = [listed.key for listed in self._overlay.listing() if listed.names[: len(names)] == names]
+            directories = self._overlay.directories_below(names)
             if not keys and not directories:
                 raise FsError(errno.ENOENT, "nothing is seeded there")
-            planting.remove_all(keys, directories)
-            return planting.planted()
+            planner.remove_all(keys, directories)
+            return planner.plan()
 
-        planted = await self._volume.changes.plant(plan)
-        self._seeds.forget_skills(names)
-        return planted.removed
+        done = await self._volume.change_unstored(plan)
+        self._overlay.forget_skills(names)
+        return done.removed
 
     # --- looking
 
     def seeds(self) -> list[ListedSeed]:
         """Return all seeds but directories, and the stored files that were kept in place of one."""
-        return self._seeds.listing()
+        return self._overlay.listing()
 
     def skills(self) -> list[ListedSkill]:
         """Return all seeded skills, by their directories."""
-        seeds = {listed.key: listed.names for listed in self._seeds.listing()}
-        known = self._seeds.known_paths()
+        seeds = {listed.key: listed.names for listed in self._overlay.listing()}
+        known = self._overlay.known_paths()
         found = []
-        for directory, _ in self._seeds.skills():
-            skill, top = self._seeds.skill(directory), self._seeds.path(directory, known)
+        for directory, _ in self._overlay.skills():
+            skill, top = self._overlay.skill(directory), self._overlay.path(directory, known)
             assert skill is not None, "it was just listed"
             files = sorted(seeds[place][len(top) :] for place in skill.members if place in seeds)
             found.append(ListedSkill(top, skill, files))
@@ -161,13 +160,13 @@ class Seeding:
 
     # --- common
 
-    def _planting(self, now_ns: int) -> SeedPlanner:
-        return SeedPlanner(self._tree, self._seeds.ledger, self._terms, now_ns)
+    def _planner(self, now_ns: int) -> SeedPlanner:
+        return SeedPlanner(self._tree, self._overlay.index, self._terms, now_ns)
 
 
-def _put(planting: SeedPlanner, top: PathNames, leaves: Mapping[PathNames, SeedNode]) -> None:
-    for names in sorted(leaves):
-        planting.put((*top, *names), leaves[names])
+def _put(planner: SeedPlanner, top: PathNames, nodes: Mapping[PathNames, SeedNode]) -> None:
+    for names in sorted(nodes):
+        planner.put((*top, *names), nodes[names])
 
 
 def _file(data: bytes, mode: int) -> SeedNode:

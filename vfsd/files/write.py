@@ -16,14 +16,14 @@ import trio
 from vfsd.errors import FsError, StaleFile
 from vfsd.files.read import WHOLE_MAX, regular, shown, too_large
 from vfsd.files.resolve import PathResolver, ResolvedPath, contents_first
-from vfsd.scope.inode_locks import Touched
-from vfsd.scope.pipeline import Plan
+from vfsd.scope.hooks import NOTHING, Plan, Touched
 from vfsd.scope.volume import Volume
-from vfsd.tree.change import PERMISSIONS, ROOT, Change, PutEntry, PutInode
+from vfsd.tree.change import PERMISSIONS, Change, PutEntry, PutInode
 from vfsd.tree.inode import Inode
 from vfsd.tree.plan_content import plan_write
 from vfsd.tree.plan_names import RENAME_NOREPLACE, EntryKey, NewInode
 from vfsd.tree.plan_subtree import FileContent, NewEntry, plan_create_path, plan_remove, plan_replace
+from vfsd.tree.tree import Tree
 
 _REMOVED_AT_ONCE = 1000
 """Most names that a recursive rmdir removes in one change."""
@@ -65,15 +65,15 @@ class _Writing(NamedTuple):
 
 
 class FileWriter:
-    """Changes the files of *volume* by *paths*; *tell* is told of every change.
+    """Changes the files of *volume*, which holds *tree*, by *paths*. *tell* tells the kernel of every change.
 
     All methods raise FsError for what a path or a rule refuses (see :meth:`PathResolver.find`; EROFS on a read-only
     mount), and StoreError for what the store does.
     """
 
-    def __init__(self, volume: Volume, paths: PathResolver, tell: Tell) -> None:
+    def __init__(self, volume: Volume, tree: Tree, paths: PathResolver, tell: Tell) -> None:
         self._volume = volume
-        self._tree = volume.tree
+        self._tree = tree
         self._paths = paths
         self._tell = tell
 
@@ -205,7 +205,7 @@ class FileWriter:
                 return self._plan_new(spot, wanted, FileContent(), WriteOptions(parents=parents), now_ns)
             if not parents or spot.inode.directory is None:
                 raise FsError(errno.EEXIST)
-            return Change((), grows=False)
+            return NOTHING
 
         return bool((await self._make(touched, plan)).ops)
 
@@ -245,11 +245,11 @@ class FileWriter:
 
     async def flush(self) -> None:
         """Make all that was acknowledged as safe as the store's fsync makes it. Raises StoreError."""
-        await self._volume.changes.behind.drain()
-        await self._volume.changes.sync(ROOT)
+        await self._volume.drain()
+        await self._volume.sync()
 
     async def _make(self, touched: Touched, plan: Plan) -> Change:
-        return await self._told(self._volume.changes.make(touched, plan))
+        return await self._told(self._volume.change(touched, plan))
 
     async def _told(self, making: Awaitable[Change]) -> Change:
         """Return the change that was made, once the kernel knows of it.

@@ -1,13 +1,14 @@
-"""The one guard around every handler: what may leave it towards pyfuse3 is a reply or a FUSEError.
+"""The guard around every handler: only a reply or a FUSEError may leave a handler towards pyfuse3.
 
-Any other exception would end the mount for everyone (pyfuse3 runs handlers in its own nursery). Failures of the
-file system and the store become their errno; a bug becomes EIO for that one caller, and a traceback in the log.
+Any other exception would end the mount for everyone, because pyfuse3 runs handlers in its own nursery. Failures of the
+file system and of the store become their errno. A bug becomes EIO for that one caller, and a traceback in the log.
 """
 
 import errno
 import functools
+import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol, TypeAlias
 
 import pyfuse3
@@ -18,55 +19,29 @@ _log = logging.getLogger(__name__)
 
 Handler: TypeAlias = Callable[..., Awaitable[Any]]
 
-HANDLERS = (
-    "access",
-    "create",
-    "flush",
-    "forget",
-    "fsync",
-    "fsyncdir",
-    "getattr",
-    "getxattr",
-    "link",
-    "listxattr",
-    "lookup",
-    "mkdir",
-    "mknod",
-    "open",
-    "opendir",
-    "read",
-    "readdir",
-    "readlink",
-    "release",
-    "releasedir",
-    "removexattr",
-    "rename",
-    "rmdir",
-    "setattr",
-    "setxattr",
-    "statfs",
-    "symlink",
-    "unlink",
-    "write",
+HANDLERS = tuple(
+    name
+    for name, function in inspect.getmembers(pyfuse3.Operations, inspect.iscoroutinefunction)
+    if not name.startswith("_")
 )
-"""Every request that pyfuse3 hands on."""
+"""Every request that pyfuse3 hands on, as its own class defines them."""
 
 
-class Observer(Protocol):
-    """Is told of each request, for ``--debug``."""
+class Layer(Protocol):
+    """Takes requests before the handlers do."""
 
-    async def observe(self, name: str, handler: Handler, arguments: tuple[Any, ...]) -> Any:
-        """Call *handler* with *arguments*, and tell of it."""
+    def around(self, name: str, handler: Handler) -> Handler:
+        """Return what is called for the request *name* in place of *handler*, which it may call; or *handler*."""
 
 
-def install(operations: pyfuse3.Operations, observer: Observer | None) -> None:
-    """Put *observer*, if any, around every handler of *operations*, and the guard around both."""
+def install(operations: pyfuse3.Operations, layers: Iterable[Layer]) -> None:
+    """Put *layers* around every handler of *operations*, each around those before it, and the guard around all."""
     for name in HANDLERS:
         handler = getattr(operations, name)
-        if observer is not None:
-            handler = _observed(name, handler, observer)
+        for layer in layers:
+            handler = layer.around(name, handler)
         handler = _guarded(name, handler)
-        setattr(operations, name, _last_line(name, handler) if name == "forget" else handler)
+        setattr(operations, name, _silenced(name, handler) if name == "forget" else handler)
 
 
 def _guarded(name: str, handler: Handler) -> Handler:
@@ -88,21 +63,13 @@ def _guarded(name: str, handler: Handler) -> Handler:
     return guarded
 
 
-def _observed(name: str, handler: Handler, observer: Observer) -> Handler:
-    @functools.wraps(handler)
-    async def observed(*arguments: Any) -> Any:
-        return await observer.observe(name, handler, arguments)
+def _silenced(name: str, handler: Handler) -> Handler:
+    """Let no error out at all: a forget has no reply that could carry one."""
 
-    return observed
-
-
-def _last_line(name: str, handler: Handler) -> Handler:
-    """Let nothing at all out: a forget has no reply that could carry an error."""
-
-    async def silent(*arguments: Any) -> None:
+    async def silenced(*arguments: Any) -> None:
         try:
             await handler(*arguments)
         except pyfuse3.FUSEError as error:
             _log.error("%s%r failed: %s", name, arguments, error)
 
-    return silent
+    return silenced

@@ -1,9 +1,9 @@
-"""What is open: file handles by number, and listings of directories that stay steady while names come and go."""
+"""What is open: file handles by number, and directory listings that stay steady while names come and go."""
 
 import errno
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from vfsd.errors import FsError
 from vfsd.tree.inode import FIRST_COOKIE, Directory
@@ -14,7 +14,7 @@ T = TypeVar("T")
 class OpenFile(NamedTuple):
     """An open file.
 
-    *truncated* says that this open emptied it, and so must see that stored; *direct* that it has O_DIRECT.
+    *truncated* says that this open emptied it, and must see that stored. *direct* says that it has O_DIRECT.
     """
 
     ino: int
@@ -26,40 +26,32 @@ DOT, DOTDOT = 1, 2
 """Cookies of the two entries that every directory has."""
 
 
-class Handles(Generic[T]):
-    """Things that are open, by the number the kernel gives back."""
+class Handles(dict[int, T]):
+    """What is open, by the number that the kernel gives back. A number that is not open: EBADF.
 
-    def __init__(self) -> None:
-        self._open: dict[int, T] = {}
-        self._next = 1
+    It is a dict, because every read and write looks a handle up. Numbers begin at *first* and are never used again.
+    """
 
-    def add(self, thing: T) -> int:
-        """Return a new handle for *thing*."""
+    def __init__(self, first: int = 1) -> None:
+        super().__init__()
+        self._next = first
+
+    def add(self, opened: T) -> int:
+        """Return a new handle for *opened*."""
         number = self._next
         self._next += 1
-        self._open[number] = thing
+        self[number] = opened
         return number
 
-    def get(self, number: int) -> T:
-        """Return what *number* stands for; EBADF if nothing."""
-        try:
-            return self._open[number]
-        except KeyError:
-            raise FsError(errno.EBADF) from None
-
-    def close(self, number: int) -> None:
-        """Forget *number*."""
-        self._open.pop(number, None)
-
-    def __len__(self) -> int:
-        return len(self._open)
+    def __missing__(self, number: int) -> NoReturn:
+        raise FsError(errno.EBADF)
 
 
 class Listing:
-    """An open directory. Pages continue after a cookie: what vanished is left out, what is new comes at the end.
+    """An open directory. A page continues after a cookie: names that are gone are left out, new ones come at the end.
 
-    A name is not new if its inode has been listed under another: else whoever renames each file that a listing shows
-    would never see its end.
+    A name is not new if its inode was listed under another name: otherwise a program that renames every file it is
+    shown would never reach the end.
     """
 
     def __init__(self, ino: int, directory: Directory) -> None:
@@ -82,7 +74,7 @@ class Listing:
             entry = entries.get(name)
             if entry is not None and entry.cookie == self._cookies[index]:
                 yield name, entry.ino, entry.cookie
-                self._listed.add(entry.ino)  # reached once the entry has been taken
+                self._listed.add(entry.ino)  # reached only when the caller has taken the entry and asks for more
 
     def _begin(self) -> None:
         entries = self._directory.entries
@@ -91,7 +83,7 @@ class Listing:
         self._listed.clear()
 
     def _continue(self) -> None:
-        """Append the entries made since the last page: all of them have greater cookies."""
+        """Append the entries made since the last page. All of them have greater cookies."""
         newer = list(self._directory.newer_than(self._cookies[-1]))
         for name, entry in reversed(newer):
             if entry.ino not in self._listed:

@@ -1,8 +1,8 @@
-"""The handlers: each takes one kernel request to the volume and makes the reply. No rules, no state but what is open.
+"""The handlers: each takes one request of the kernel to the volume and returns the reply.
 
-Lookup counts change right beside building the reply that the kernel counts, never across an ``await``
-(pyfuse3 documentation, "Lookup Counts"). ``flush`` is left to answer ENOSYS: nothing can be pending, and the kernel
-then stops asking. So are extended attributes, unless asked for: else it would ask before every write.
+They hold no rules of the file system, and no state except what is open. ``flush`` stays unimplemented and answers
+ENOSYS: nothing can be pending, and the kernel then stops asking. Extended attributes answer ENOSYS too unless they are
+asked for: otherwise the kernel asks for one before every write.
 """
 
 import errno
@@ -26,20 +26,24 @@ _log = logging.getLogger(__name__)
 
 _BLOCK = 4096
 _BYTES_PER_FILE = 1024
-"""What a small file takes in a store, roughly: turns free bytes into free inodes for ``df -i``."""
+"""Roughly what a small file takes in a store. It turns free bytes into free inodes for ``df -i``."""
 
 
 class Operations(pyfuse3.Operations):
-    """Answers the kernel's requests for one mounted *volume*, showing inodes through *view*."""
+    """Answers the kernel's requests for one mounted *volume*. *replies* builds what it says about inodes.
+
+    *xattrs* says whether there are extended attributes.
+    """
 
     supports_dot_lookup = True
     enable_writeback_cache = False
     enable_acl = False
 
-    def __init__(self, volume: Volume, view: Replies) -> None:
+    def __init__(self, volume: Volume, replies: Replies, *, xattrs: bool) -> None:
         super().__init__()
         self._volume = volume
-        self._view = view
+        self._replies = replies
+        self.has_xattrs = xattrs
         self._files: Handles[OpenFile] = Handles()
         self._listings: Handles[Listing] = Handles()
 
@@ -48,29 +52,19 @@ class Operations(pyfuse3.Operations):
     async def lookup(
         self, parent_inode: pyfuse3.InodeT, name: pyfuse3.FileNameT, ctx: pyfuse3.RequestContext
     ) -> pyfuse3.EntryAttributes:
-        """Answer what *name* is, or that it is not: either may be cached."""
+        """Return what *name* means, or that it is absent. The kernel may cache either."""
         inode = self._volume.lookup(EntryKey(parent_inode, name))
-        return self._view.absent if inode is None else self._counted(inode)
-
-    def _counted(self, inode: Inode) -> pyfuse3.EntryAttributes:
-        """Return the reply that gives the kernel one more reference to *inode*."""
-        entry = self._view.entry(inode)
-        inode.lookups += 1
-        return entry
+        return self._replies.absent if inode is None else self._replies.show_and_count(inode)
 
     async def forget(self, inode_list: Sequence[tuple[pyfuse3.InodeT, int]]) -> None:
-        """Take back references; an inode without names goes with the last."""
+        """Take back references. An inode without a name goes with the last."""
         for ino, count in inode_list:
-            inode = self._volume.tree.inodes.get(ino)
-            if inode is None or inode.lookups < count:
+            if not self._volume.forget(ino, count):
                 _log.error("the kernel forgets %d references to inode %d, which has not as many", count, ino)
-                continue
-            inode.lookups -= count
-            self._volume.tree.discard_if_unused(ino)
 
     async def getattr(self, inode: pyfuse3.InodeT, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
-        """Answer attributes."""
-        return self._view.entry(self._volume.tree.inode(inode))
+        """Return attributes."""
+        return self._replies.show(self._volume.inode(inode))
 
     async def setattr(
         self,
@@ -89,11 +83,11 @@ class Operations(pyfuse3.Operations):
             atime_ns=attr.st_atime_ns if fields.update_atime else None,
             mtime_ns=attr.st_mtime_ns if fields.update_mtime else None,
         )
-        return self._view.entry(await self._volume.setattr(inode, new))
+        return self._replies.show(await self._volume.setattr(inode, new))
 
     async def readlink(self, inode: pyfuse3.InodeT, ctx: pyfuse3.RequestContext) -> pyfuse3.FileNameT:
-        """Answer where a symbolic link leads."""
-        return pyfuse3.FileNameT(self._volume.tree.inode(inode).attributes.target)
+        """Return where a symbolic link leads."""
+        return pyfuse3.FileNameT(self._volume.inode(inode).attributes.target)
 
     # --- names
 
@@ -106,7 +100,7 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
         """Make a regular file, FIFO, socket or device node."""
-        return self._counted(await self._create(EntryKey(parent_inode, name), mode, ctx, rdev=rdev))
+        return self._replies.show_and_count(await self._create(EntryKey(parent_inode, name), mode, ctx, rdev=rdev))
 
     async def mkdir(
         self,
@@ -116,7 +110,7 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
         """Make a directory."""
-        return self._counted(await self._create(EntryKey(parent_inode, name), mode, ctx))
+        return self._replies.show_and_count(await self._create(EntryKey(parent_inode, name), mode, ctx))
 
     async def symlink(
         self,
@@ -126,7 +120,9 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
         """Make a symbolic link."""
-        return self._counted(await self._create(EntryKey(parent_inode, name), stat.S_IFLNK | 0o777, ctx, target=target))
+        return self._replies.show_and_count(
+            await self._create(EntryKey(parent_inode, name), stat.S_IFLNK | 0o777, ctx, target=target)
+        )
 
     async def _create(
         self, key: EntryKey, mode: int, ctx: pyfuse3.RequestContext, *, rdev: int = 0, target: bytes = b""
@@ -143,7 +139,7 @@ class Operations(pyfuse3.Operations):
     ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
         """Make a regular file and open it."""
         inode = await self._create(EntryKey(parent_inode, name), stat.S_IFREG | mode, ctx)
-        return self._opened(inode.ino, flags & ~os.O_TRUNC), self._counted(inode)
+        return self.opened(inode.ino, flags & ~os.O_TRUNC), self._replies.show_and_count(inode)
 
     async def link(
         self,
@@ -153,7 +149,7 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
         """Give an inode another name."""
-        return self._counted(await self._volume.link(inode, EntryKey(new_parent_inode, new_name)))
+        return self._replies.show_and_count(await self._volume.link(inode, EntryKey(new_parent_inode, new_name)))
 
     async def unlink(self, parent_inode: pyfuse3.InodeT, name: pyfuse3.FileNameT, ctx: pyfuse3.RequestContext) -> None:
         """Remove a name."""
@@ -181,106 +177,106 @@ class Operations(pyfuse3.Operations):
     async def open(self, inode: pyfuse3.InodeT, flags: pyfuse3.FlagT, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         """Open a file; O_TRUNC arrives here, since libfuse asks the kernel for atomic truncation."""
         if flags & os.O_TRUNC:
-            await self._volume.changes.truncate_on_open(inode)
-        return self._opened(inode, flags)
+            await self._volume.truncate_on_open(inode)
+        return self.opened(inode, flags)
 
-    def _opened(self, ino: int, flags: int) -> pyfuse3.FileInfo:
-        """Return the reply to an open: cached pages stay good, for nobody else writes."""
+    def opened(self, ino: int, flags: int) -> pyfuse3.FileInfo:
+        """Return the reply to an open. Cached pages stay valid, because nobody else writes."""
         file = OpenFile(ino, truncated=bool(flags & os.O_TRUNC), direct=bool(flags & os.O_DIRECT))
-        self._view.opened(file)
+        self._replies.opened(file)
         return pyfuse3.FileInfo(fh=pyfuse3.FileHandleT(self._files.add(file)), keep_cache=True)
 
     async def read(self, fh: pyfuse3.FileHandleT, off: int, size: int) -> bytes:
         """Read from memory."""
-        return self._volume.read(self._files.get(fh).ino, off, size)
+        return self._volume.read(self._files[fh].ino, off, size)
 
     async def write(self, fh: pyfuse3.FileHandleT, off: int, buf: bytes) -> int:
         """Write; all of *buf* is stored when this returns."""
-        await self._volume.write(self._files.get(fh).ino, off, buf)
+        await self._volume.write(self._files[fh].ino, off, buf)
         return len(buf)
 
     async def fsync(self, fh: pyfuse3.FileHandleT, datasync: bool) -> None:
-        """Ask of the store what it can do beyond a commit."""
-        await self._volume.changes.sync(self._files.get(fh).ino)
+        """Ask the store for what it can do beyond a commit."""
+        await self._volume.sync(self._files[fh].ino)
 
     async def release(self, fh: pyfuse3.FileHandleT) -> None:
-        """Close a file; if opening emptied it and nothing was written, that is stored now."""
-        file = self._files.get(fh)
-        self._files.close(fh)
-        self._view.closed(file)
-        if file.truncated and file.ino in self._volume.changes.behind:
-            self._volume.changes.behind.catch_up_soon(file.ino)
+        """Close a file. If opening it emptied it and nothing was written, the store gets that now."""
+        file = self._files.pop(fh)
+        self._replies.closed(file)
+        if file.truncated:
+            self._volume.store_truncation_soon(file.ino)
 
     # --- directories
 
     async def opendir(self, inode: pyfuse3.InodeT, ctx: pyfuse3.RequestContext) -> pyfuse3.FileHandleT:
         """Open a directory."""
-        listing = Listing(inode, self._volume.tree.directory(inode))
+        listing = Listing(inode, self._volume.directory(inode))
         return pyfuse3.FileHandleT(self._listings.add(listing))
 
     async def readdir(self, fh: pyfuse3.FileHandleT, start_id: int, token: pyfuse3.ReaddirToken) -> None:
-        """List entries after *start_id*; each one that fits gives the kernel a reference, but for the two dots."""
-        inodes, shown, reply = self._volume.tree.inodes, self._view.entry, pyfuse3.readdir_reply
-        for name, ino, cookie in self._listings.get(fh).after(start_id):
+        """List entries after *start_id*. Each one that fits gives the kernel a reference, except the two dots."""
+        inodes, show, reply = self._volume.inodes, self._replies.show, pyfuse3.readdir_reply
+        for name, ino, cookie in self._listings[fh].after(start_id):
             inode = inodes.get(ino)
             if inode is None:  # the parent of a directory that has been removed
                 continue
-            if not reply(token, name, shown(inode), cookie):
+            if not reply(token, name, show(inode), cookie):
                 return
             if cookie >= FIRST_COOKIE:
                 inode.lookups += 1
 
     async def fsyncdir(self, fh: pyfuse3.FileHandleT, datasync: bool) -> None:
         """As :meth:`fsync`."""
-        await self._volume.changes.sync(self._listings.get(fh).ino)
+        await self._volume.sync(self._listings[fh].ino)
 
     async def releasedir(self, fh: pyfuse3.FileHandleT) -> None:
         """Close a directory."""
-        self._listings.close(fh)
+        del self._listings[fh]
 
     # --- the file system
 
     async def statfs(self, ctx: pyfuse3.RequestContext) -> pyfuse3.StatvfsData:
-        """Answer how much room there is: the store's, as last asked for."""
+        """Return how much room there is: the store's room, as last measured."""
         room = self._volume.room()
         files = self._volume.files
         answer = pyfuse3.StatvfsData()
         answer.f_bsize = answer.f_frsize = _BLOCK
         answer.f_blocks = room.total // _BLOCK
         answer.f_bfree = answer.f_bavail = room.free // _BLOCK
-        most = self._volume.changes.limits.max_files
+        most = self._volume.limits.max_files
         answer.f_ffree = answer.f_favail = max(0, most - files) if most else room.free // _BYTES_PER_FILE
         answer.f_files = most or files + answer.f_ffree
         answer.f_namemax = NAME_MAX
         return answer
 
-
-class XattrOperations(Operations):
-    """As :class:`Operations`, with extended attributes. ACLs are refused: stored, they would enforce nothing."""
+    # --- extended attributes
 
     async def getxattr(self, inode: pyfuse3.InodeT, name: pyfuse3.XAttrNameT, ctx: pyfuse3.RequestContext) -> bytes:
-        """Answer one attribute's value."""
-        _check_xattr(name)
+        """Return the value of one attribute."""
+        self._check_xattr(name)
         return self._volume.xattr(inode, name)
 
     async def listxattr(self, inode: pyfuse3.InodeT, ctx: pyfuse3.RequestContext) -> Sequence[pyfuse3.XAttrNameT]:
-        """Answer the names of all; of those in ``trusted.`` only the superuser may know (:manpage:`xattr(7)`)."""
-        names = (name for name, _ in self._volume.tree.inode(inode).attributes.xattrs)
+        """Return the names of all. Only the superuser may know those in ``trusted.`` (:manpage:`xattr(7)`)."""
+        self._check_xattr()
+        names = (name for name, _ in self._volume.inode(inode).attributes.xattrs)
         return [pyfuse3.XAttrNameT(name) for name in names if ctx.uid == 0 or not name.startswith(b"trusted.")]
 
     async def setxattr(
         self, inode: pyfuse3.InodeT, name: pyfuse3.XAttrNameT, value: bytes, ctx: pyfuse3.RequestContext
     ) -> None:
-        """Set one."""
-        _check_xattr(name)
+        """Set one attribute."""
+        self._check_xattr(name)
         await self._volume.setxattr(inode, name, value)
 
     async def removexattr(self, inode: pyfuse3.InodeT, name: pyfuse3.XAttrNameT, ctx: pyfuse3.RequestContext) -> None:
-        """Remove one."""
-        _check_xattr(name)
+        """Remove one attribute."""
+        self._check_xattr(name)
         await self._volume.removexattr(inode, name)
 
-
-def _check_xattr(name: bytes) -> None:
-    if name.startswith(b"system."):
-        raise FsError(errno.EOPNOTSUPP)
+    def _check_xattr(self, name: bytes = b"") -> None:
+        """Refuse all unless they are asked for, and ACLs always: stored without being enforced they would be a lie."""
+        if not self.has_xattrs:
+            raise FsError(errno.ENOSYS)
+        if name.startswith(b"system."):
+            raise FsError(errno.EOPNOTSUPP)

@@ -1,8 +1,11 @@
 """How inodes look to the kernel: the one conversion to its attributes, and how long it may believe them.
 
-This daemon is the only writer, so the kernel may cache names, attributes and the absence of names for long. Only
-attributes of a file that is open with O_DIRECT it may not keep: the kernel drops them, and pages, when it sends an
-asynchronous write, not when that is done, and what it reads in between would be out of date for good.
+This daemon is the only writer, so the kernel may cache names, attributes and the absence of names for long. It may not
+cache the attributes of a file that is open with O_DIRECT: the kernel drops attributes and pages when it sends an
+asynchronous write, not when the write is done. What it reads in between would stay wrong for good.
+
+Lookup counts change right beside building the reply that the kernel counts, never across an ``await`` (pyfuse3
+documentation, "Lookup Counts").
 """
 
 from collections import Counter
@@ -21,28 +24,28 @@ _SECTORS_PER_CHUNK = CHUNK_SIZE // _SECTOR
 
 
 class Replies:
-    """Makes the kernel's attributes; with *owner* every file is shown as belonging to that uid and gid."""
+    """Builds replies about inodes. With *owner* every file is shown as belonging to that uid and gid."""
 
     def __init__(self, owner: tuple[int, int] | None) -> None:
         self._owner = owner
         self._direct: Counter[int] = Counter()
         self.absent = pyfuse3.EntryAttributes()
-        """The answer to a lookup of a name that is not there: may be cached, which plain ENOENT may not."""
+        """The answer to a lookup of a missing name. The kernel may cache it, which it cannot do with ENOENT."""
         self.absent.st_ino = pyfuse3.InodeT(0)
         self.absent.entry_timeout = CACHED
 
     def opened(self, file: OpenFile) -> None:
-        """Take note of *file*, until it is :meth:`closed`."""
+        """Record *file* until it is :meth:`closed`."""
         if file.direct:
             self._direct[file.ino] += 1
 
     def closed(self, file: OpenFile) -> None:
         """Undo :meth:`opened`."""
         if file.direct:
-            self._direct -= Counter((file.ino,))  # which leaves out those that come to nothing
+            self._direct -= Counter((file.ino,))  # this also removes counts of zero
 
-    def entry(self, inode: Inode) -> pyfuse3.EntryAttributes:
-        """Return the attributes of *inode*; whoever gets them has seen its modification time."""
+    def show(self, inode: Inode) -> pyfuse3.EntryAttributes:
+        """Return the attributes of *inode*, and record that its modification time has been seen."""
         inode.shown = True
         mode, nlink, uid, gid, rdev, size, atime_ns, mtime_ns, ctime_ns, _, _ = inode.attributes
         entry = pyfuse3.EntryAttributes()
@@ -61,7 +64,13 @@ class Replies:
         entry.st_ctime_ns = ctime_ns
         return entry
 
+    def show_and_count(self, inode: Inode) -> pyfuse3.EntryAttributes:
+        """Return the reply that gives the kernel one more reference to *inode*, and count it."""
+        entry = self.show(inode)
+        inode.lookups += 1
+        return entry
+
 
 def _sectors(chunks: int, size: int) -> int:
-    """Return the 512-byte blocks that so many *chunks* take, but no more than *size* bytes do, so that holes show."""
+    """Return the 512-byte blocks that *chunks* take, but no more than *size* bytes take, so that holes are visible."""
     return min(chunks * _SECTORS_PER_CHUNK, -(-size // _SECTOR))

@@ -1,243 +1,312 @@
-"""The handlers where they meet phantoms: directories that are answered at the root and are not there.
+"""The layer that answers lookups at the root which mean a file of a skill (:mod:`vfsd.seeds.root_references`).
 
-Nothing that is answered so may be cached: the kernel asks again each time, and a real name takes over at once. Removing
-or moving what is only answered is refused (EROFS); making something in it, or giving it other attributes, makes it real
-first, under the same number.
+It takes a request before the handlers do, and passes on every request that concerns no virtual directory. What it
+answers must not be cached: the kernel asks again each time, and a real name takes over at once. Removing or moving what
+is only answered is refused (EROFS). Making something in a virtual directory, or giving it other attributes, makes it
+real first, under the same inode number.
 """
 
 import errno
 import logging
-from collections.abc import Sequence
+import os
+import stat
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
 
 import pyfuse3
 
 from vfsd.errors import FsError
-from vfsd.fuse.handles import Listing
-from vfsd.fuse.operations import Operations, XattrOperations
+from vfsd.fuse.guard import Handler
+from vfsd.fuse.handles import Handles, Listing
+from vfsd.fuse.operations import Operations
 from vfsd.fuse.replies import Replies
 from vfsd.scope.volume import Volume
-from vfsd.seeds.root_references import RootReferences, VirtualDirectory, is_answered
+from vfsd.seeds.root_references import RootReferences, VirtualDirectory
 from vfsd.tree.change import ROOT
 from vfsd.tree.draft import check_name
 from vfsd.tree.inode import FIRST_COOKIE, Inode
 from vfsd.tree.plan_names import EntryKey, NewInode
 from vfsd.tree.plan_subtree import NewEntry
 
-_log = logging.getLogger("vfsd.fuse.trace.loose")
-"""Heard with the trace of requests, and only then."""
+_log = logging.getLogger("vfsd.fuse.trace.references")
+"""Shown together with the trace of requests, and only then."""
+
+_FIRST_HANDLE = 1 << 62
+"""Handles of virtual directories begin here, far from those of real ones."""
 
 
-class LooseOperations(Operations):
-    """As :class:`Operations`, with lookups that forgive."""
+class RootReferenceLayer:
+    """Answers what *references* finds, in front of the handlers *operations* for *volume*.
 
-    def __init__(self, volume: Volume, view: Replies) -> None:
-        super().__init__(volume, view)
-        self._loose = RootReferences(volume.tree, volume.changes.seeds)
-        self._answered: set[int] = set()
-        """Handles of open phantoms."""
+    *replies* builds what it says about inodes.
+    """
+
+    def __init__(self, references: RootReferences, volume: Volume, replies: Replies, operations: Operations) -> None:
+        self._references = references
+        self._volume = volume
+        self._replies = replies
+        self._operations = operations
+        self._listings: Handles[Listing] = Handles(_FIRST_HANDLE)
+
+    def around(self, name: str, handler: Handler) -> Handler:
+        """See :class:`vfsd.fuse.guard.Layer`. A request that has a method here goes through it."""
+        method: Callable[..., Awaitable[Any]] | None = getattr(self, f"on_{name}", None)
+        return handler if method is None else partial(method, handler)
 
     # --- looking
 
-    async def lookup(
-        self, parent_inode: pyfuse3.InodeT, name: pyfuse3.FileNameT, ctx: pyfuse3.RequestContext
-    ) -> pyfuse3.EntryAttributes:
-        """Answer also what a seeded skill has under the name, where nothing else is."""
-        phantom = self._loose.phantom(parent_inode)
-        if phantom is not None:
-            return self._counted_loosely(self._below(phantom, name))
-        if parent_inode == ROOT and name not in {b".", b".."}:
-            check_name(name)
-            found = self._loose.find((name,))
-            if found is not None:
-                _log.debug("loose: /%s", name.decode(errors="backslashreplace"))
-                return self._counted_loosely(found)
-        return await super().lookup(parent_inode, name, ctx)
+    def on_lookup(self, handler: Handler, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> Awaitable[Any]:
+        """Answer what a seeded skill has under *name* too, if nothing real has that name."""
+        virtual = self._references.virtual(parent)
+        if virtual is not None:
+            return self._lookup_below(virtual, name)
+        if parent == ROOT and name not in {b".", b".."}:
+            return self._lookup_at_root(handler, name, ctx)
+        return handler(parent, name, ctx)
 
-    def _below(self, phantom: VirtualDirectory, name: bytes) -> Inode | VirtualDirectory:
-        """Return what is answered in *phantom*. Errors: ENOENT, ESTALE."""
-        self._loose.attributes(phantom)
+    async def _lookup_at_root(self, handler: Handler, name: bytes, ctx: pyfuse3.RequestContext) -> Any:
+        check_name(name)
+        found = self._references.find((name,))
+        if found is None:
+            return await handler(ROOT, name, ctx)
+        _log.debug("answered: /%s", name.decode(errors="backslashreplace"))
+        return self._count(found)
+
+    async def _lookup_below(self, virtual: VirtualDirectory, name: bytes) -> pyfuse3.EntryAttributes:
+        return self._count(self._below(virtual, name))
+
+    def _below(self, virtual: VirtualDirectory, name: bytes) -> Inode | VirtualDirectory:
+        """Return what is answered in *virtual*. Errors: ENOENT, ESTALE."""
+        self._references.attributes(virtual)
         if name == b".":
-            return phantom
+            return virtual
         if name == b"..":
-            return self._node(self._loose.parent(phantom))
-        names = (*phantom.names, name)
-        found = self._loose.find(names)
+            return self._references.node(self._references.parent(virtual))
+        names = (*virtual.names, name)
+        found = self._references.find(names)
         if found is None:
             raise FsError(errno.ENOENT)
-        _log.debug("loose: /%s is inode %d", b"/".join(names).decode(errors="backslashreplace"), found.ino)
+        _log.debug("answered: /%s is inode %d", b"/".join(names).decode(errors="backslashreplace"), found.ino)
         return found
 
-    def _node(self, ino: int) -> Inode | VirtualDirectory:
-        return self._loose.phantom(ino) or self._volume.tree.inode(ino)
-
-    def _counted_loosely(self, found: Inode | VirtualDirectory) -> pyfuse3.EntryAttributes:
-        """Return the reply that gives the kernel one more reference, and that it must not keep."""
-        entry = self._passing(found)
+    def _count(self, found: Inode | VirtualDirectory) -> pyfuse3.EntryAttributes:
+        """Return the reply that gives the kernel one more reference, and that it must not cache."""
+        entry = self._show(found)
         found.lookups += 1
         return entry
 
-    def _passing(self, found: Inode | VirtualDirectory) -> pyfuse3.EntryAttributes:
+    def _show(self, found: Inode | VirtualDirectory) -> pyfuse3.EntryAttributes:
         if isinstance(found, VirtualDirectory):
-            entry = self._view.entry(Inode(found.ino, self._loose.attributes(found)))
+            entry = self._replies.show(Inode(found.ino, self._references.attributes(found)))
             entry.attr_timeout = 0.0
         else:
-            entry = self._view.entry(found)
+            entry = self._replies.show(found)
         entry.entry_timeout = 0.0
         return entry
 
-    async def forget(self, inode_list: Sequence[tuple[pyfuse3.InodeT, int]]) -> None:
-        """Take back references, those to phantoms too."""
+    async def on_forget(self, handler: Handler, inode_list: Sequence[tuple[int, int]]) -> None:
+        """Take back references to virtual directories, and pass the others on."""
         others = []
         for ino, count in inode_list:
-            phantom = self._loose.phantom(ino)
-            if phantom is None:
+            virtual = self._references.virtual(ino)
+            if virtual is None:
                 others.append((ino, count))
             else:
-                self._loose.forget(phantom, count)
-        await super().forget(others)
+                self._references.forget(virtual, count)
+        await handler(others)
 
-    async def getattr(self, inode: pyfuse3.InodeT, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
-        """Answer attributes."""
-        phantom = self._loose.phantom(inode)
-        return await super().getattr(inode, ctx) if phantom is None else self._passing(phantom)
+    def on_getattr(self, handler: Handler, ino: int, ctx: pyfuse3.RequestContext) -> Awaitable[Any]:
+        """Return the attributes of a virtual directory."""
+        virtual = self._references.virtual(ino)
+        return handler(ino, ctx) if virtual is None else self._getattr(virtual)
 
-    async def opendir(self, inode: pyfuse3.InodeT, ctx: pyfuse3.RequestContext) -> pyfuse3.FileHandleT:
-        """Open a directory."""
-        phantom = self._loose.phantom(inode)
-        if phantom is None:
-            return await super().opendir(inode, ctx)
-        fh = self._listings.add(Listing(inode, self._loose.directory(phantom)))
-        self._answered.add(fh)
-        return pyfuse3.FileHandleT(fh)
+    async def _getattr(self, virtual: VirtualDirectory) -> pyfuse3.EntryAttributes:
+        return self._show(virtual)
 
-    async def readdir(self, fh: pyfuse3.FileHandleT, start_id: int, token: pyfuse3.ReaddirToken) -> None:
-        """List what was answered when the phantom was opened, but for what is gone."""
-        if fh not in self._answered:
-            await super().readdir(fh, start_id, token)
+    async def on_opendir(self, handler: Handler, ino: int, ctx: pyfuse3.RequestContext) -> Any:
+        """Open a virtual directory."""
+        virtual = self._references.virtual(ino)
+        if virtual is None:
+            return await handler(ino, ctx)
+        return pyfuse3.FileHandleT(self._listings.add(Listing(ino, self._references.directory(virtual))))
+
+    async def on_readdir(self, handler: Handler, fh: int, start_id: int, token: pyfuse3.ReaddirToken) -> None:
+        """List what was answered when a virtual directory was opened, without what is gone."""
+        if fh not in self._listings:
+            await handler(fh, start_id, token)
             return
-        listing = self._listings.get(fh)
-        if self._loose.phantom(listing.ino) is None:
+        listing = self._listings[fh]
+        if self._references.virtual(listing.ino) is None:
             return
         for name, ino, cookie in listing.after(start_id):
             try:
-                found = self._node(ino)
-                entry = self._passing(found)
-            except FsError:  # gone meanwhile: it is left out
+                found = self._references.node(ino)
+                entry = self._show(found)
+            except FsError:  # it is gone by now
                 continue
             if not pyfuse3.readdir_reply(token, pyfuse3.FileNameT(name), entry, cookie):
                 return
             if cookie >= FIRST_COOKIE:
                 found.lookups += 1
 
-    async def releasedir(self, fh: pyfuse3.FileHandleT) -> None:
-        """Close a directory."""
-        self._answered.discard(fh)
-        await super().releasedir(fh)
+    async def on_fsyncdir(self, handler: Handler, fh: int, datasync: bool) -> None:
+        """Sync the listing's directory, virtual or real."""
+        if fh in self._listings:
+            await self._volume.sync(self._listings[fh].ino)
+        else:
+            await handler(fh, datasync)
 
-    # --- changing
+    async def on_releasedir(self, handler: Handler, fh: int) -> None:
+        """Close a virtual directory."""
+        if fh in self._listings:
+            del self._listings[fh]
+        else:
+            await handler(fh)
 
-    async def setattr(
-        self,
-        inode: pyfuse3.InodeT,
-        attr: pyfuse3.EntryAttributes,
-        fields: pyfuse3.SetattrFields,
-        fh: pyfuse3.FileHandleT | None,
-        ctx: pyfuse3.RequestContext,
-    ) -> pyfuse3.EntryAttributes:
-        """Change attributes. Who unpacks a tree gives its directories some: they are to be there then, as any other."""
-        await self._make_room(inode, ctx)
-        return await super().setattr(inode, attr, fields, fh, ctx)
+    # --- making something in a virtual directory: that and the directories are one change
+
+    def on_mknod(  # noqa: PLR0913, PLR0917 (pyfuse3's signature)
+        self, handler: Handler, parent: int, name: bytes, mode: int, rdev: int, ctx: pyfuse3.RequestContext
+    ) -> Awaitable[Any]:
+        """Make a file of any kind."""
+        virtual = self._references.virtual(parent)
+        if virtual is None:
+            return handler(parent, name, mode, rdev, ctx)
+        return self._make(virtual, name, NewInode(mode, ctx.uid, ctx.gid, rdev))
+
+    def on_mkdir(
+        self, handler: Handler, parent: int, name: bytes, mode: int, ctx: pyfuse3.RequestContext
+    ) -> Awaitable[Any]:
+        """Make a directory."""
+        virtual = self._references.virtual(parent)
+        if virtual is None:
+            return handler(parent, name, mode, ctx)
+        return self._make(virtual, name, NewInode(mode, ctx.uid, ctx.gid))
+
+    def on_symlink(
+        self, handler: Handler, parent: int, name: bytes, target: bytes, ctx: pyfuse3.RequestContext
+    ) -> Awaitable[Any]:
+        """Make a symbolic link."""
+        virtual = self._references.virtual(parent)
+        if virtual is None:
+            return handler(parent, name, target, ctx)
+        return self._make(virtual, name, NewInode(stat.S_IFLNK | 0o777, ctx.uid, ctx.gid, target=target))
+
+    async def _make(self, virtual: VirtualDirectory, name: bytes, new: NewInode) -> pyfuse3.EntryAttributes:
+        return self._replies.show_and_count(await self._create_in(virtual, name, new))
+
+    def on_create(  # noqa: PLR0913, PLR0917 (pyfuse3's signature)
+        self, handler: Handler, parent: int, name: bytes, mode: int, flags: int, ctx: pyfuse3.RequestContext
+    ) -> Awaitable[Any]:
+        """Make a regular file and open it."""
+        virtual = self._references.virtual(parent)
+        if virtual is None:
+            return handler(parent, name, mode, flags, ctx)
+        return self._create(virtual, name, flags, NewInode(stat.S_IFREG | mode, ctx.uid, ctx.gid))
 
     async def _create(
-        self, key: EntryKey, mode: int, ctx: pyfuse3.RequestContext, *, rdev: int = 0, target: bytes = b""
-    ) -> Inode:
-        phantom = self._loose.phantom(key.parent)
-        if phantom is None:
-            return await super()._create(key, mode, ctx, rdev=rdev, target=target)
-        new = NewInode(mode, ctx.uid, ctx.gid, rdev, target)
-        ino = self._volume.tree.allocate()
-        await self._make_real(phantom, (NewEntry(key.name, ino, new),), ctx)
-        return self._volume.tree.inode(ino)
+        self, virtual: VirtualDirectory, name: bytes, flags: int, new: NewInode
+    ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
+        inode = await self._create_in(virtual, name, new)
+        return self._operations.opened(inode.ino, flags & ~os.O_TRUNC), self._replies.show_and_count(inode)
 
-    async def _make_real(
-        self, phantom: VirtualDirectory, last: tuple[NewEntry, ...], ctx: pyfuse3.RequestContext
-    ) -> None:
-        owner = NewInode(0, ctx.uid, ctx.gid)
-        await self._volume.changes.make(
-            lambda: self._loose.touched(phantom), lambda now_ns: self._loose.plan(phantom, last, owner, now_ns)
+    async def _create_in(self, virtual: VirtualDirectory, name: bytes, new: NewInode) -> Inode:
+        ino = self._references.allocate()
+        await self._make_real(virtual, NewInode(0, new.uid, new.gid), NewEntry(name, ino, new))
+        return self._volume.inode(ino)
+
+    async def _make_real(self, virtual: VirtualDirectory, owner: NewInode, *last: NewEntry) -> None:
+        """Make *virtual* a directory of *owner*, and *last* in it."""
+        await self._volume.change(
+            lambda: self._references.touched(virtual),
+            lambda now_ns: self._references.plan(virtual, last, owner, now_ns),
         )
-        self._loose.adopt()
+        self._references.adopt()
 
-    async def _make_room(self, parent: int, ctx: pyfuse3.RequestContext) -> None:
-        """Make directory *parent* real, if it is a phantom."""
-        phantom = self._loose.phantom(parent)
-        if phantom is not None:
-            await self._make_real(phantom, (), ctx)
+    # --- what needs the directory itself: it becomes real first
 
-    async def link(
+    async def _ensure_real(self, ino: int, ctx: pyfuse3.RequestContext) -> None:
+        virtual = self._references.virtual(ino)
+        if virtual is not None:
+            await self._make_real(virtual, NewInode(0, ctx.uid, ctx.gid))
+
+    async def on_setattr(  # noqa: PLR0913, PLR0917 (pyfuse3's signature)
         self,
-        inode: pyfuse3.InodeT,
-        new_parent_inode: pyfuse3.InodeT,
-        new_name: pyfuse3.FileNameT,
+        handler: Handler,
+        ino: int,
+        attr: pyfuse3.EntryAttributes,
+        fields: pyfuse3.SetattrFields,
+        fh: int | None,
         ctx: pyfuse3.RequestContext,
-    ) -> pyfuse3.EntryAttributes:
-        """Give an inode another name."""
-        await self._make_room(new_parent_inode, ctx)
-        return await super().link(inode, new_parent_inode, new_name, ctx)
+    ) -> Any:
+        """Change attributes. Whoever unpacks a tree sets them on its directories, which must then exist like others."""
+        await self._ensure_real(ino, ctx)
+        return await handler(ino, attr, fields, fh, ctx)
 
-    async def unlink(self, parent_inode: pyfuse3.InodeT, name: pyfuse3.FileNameT, ctx: pyfuse3.RequestContext) -> None:
-        """Remove a name that is there."""
-        self._refuse(parent_inode)
-        await super().unlink(parent_inode, name, ctx)
+    async def on_link(
+        self, handler: Handler, ino: int, new_parent: int, new_name: bytes, ctx: pyfuse3.RequestContext
+    ) -> Any:
+        """Give an inode a name in a virtual directory."""
+        await self._ensure_real(new_parent, ctx)
+        return await handler(ino, new_parent, new_name, ctx)
 
-    async def rmdir(self, parent_inode: pyfuse3.InodeT, name: pyfuse3.FileNameT, ctx: pyfuse3.RequestContext) -> None:
-        """Remove an empty directory that is there."""
-        self._refuse(parent_inode, name)
-        await super().rmdir(parent_inode, name, ctx)
-
-    async def rename(  # noqa: PLR0913, PLR0917 (pyfuse3's signature)
+    async def on_rename(  # noqa: PLR0913, PLR0917 (pyfuse3's signature)
         self,
-        parent_inode_old: pyfuse3.InodeT,
-        name_old: pyfuse3.FileNameT,
-        parent_inode_new: pyfuse3.InodeT,
-        name_new: pyfuse3.FileNameT,
-        flags: pyfuse3.FlagT,
+        handler: Handler,
+        old_parent: int,
+        old_name: bytes,
+        new_parent: int,
+        new_name: bytes,
+        flags: int,
         ctx: pyfuse3.RequestContext,
     ) -> None:
-        """Move a name that is there."""
-        self._refuse(parent_inode_old, name_old)
-        await self._make_room(parent_inode_new, ctx)
-        await super().rename(parent_inode_old, name_old, parent_inode_new, name_new, flags, ctx)
+        """Move a real name."""
+        self._refuse_answered(old_parent, old_name)
+        await self._ensure_real(new_parent, ctx)
+        await handler(old_parent, old_name, new_parent, new_name, flags, ctx)
 
-    def _refuse(self, ino: int, name: bytes = b"") -> None:
-        """Refuse to take a name from a phantom, or *name* from the root if that is one. Errors: EROFS."""
-        self._loose.adopt()
-        if self._loose.phantom(ino) is not None or (name and is_answered(self._loose, EntryKey(ino, name))):
+    async def on_setxattr(
+        self, handler: Handler, ino: int, name: bytes, value: bytes, ctx: pyfuse3.RequestContext
+    ) -> None:
+        """Set an extended attribute."""
+        if self._operations.has_xattrs:
+            await self._ensure_real(ino, ctx)
+        await handler(ino, name, value, ctx)
+
+    # --- what a virtual directory does not have
+
+    async def on_unlink(self, handler: Handler, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+        """Remove a real name."""
+        self._refuse_answered(parent)
+        await handler(parent, name, ctx)
+
+    async def on_rmdir(self, handler: Handler, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+        """Remove an empty real directory."""
+        self._refuse_answered(parent, name)
+        await handler(parent, name, ctx)
+
+    def _refuse_answered(self, parent: int, name: bytes = b"") -> None:
+        """Refuse to take a name out of a virtual directory, or *name* from the root if it is one. Errors: EROFS."""
+        self._references.adopt()
+        is_answered = bool(name) and self._references.is_answered(EntryKey(parent, name))
+        if is_answered or self._references.virtual(parent) is not None:
             raise FsError(errno.EROFS)
 
-
-class LooseXattrOperations(LooseOperations, XattrOperations):
-    """Both. A phantom has no extended attributes, until it is made real for one."""
-
-    async def getxattr(self, inode: pyfuse3.InodeT, name: pyfuse3.XAttrNameT, ctx: pyfuse3.RequestContext) -> bytes:
-        """Answer one attribute's value."""
-        if self._loose.phantom(inode) is not None:
+    async def on_getxattr(self, handler: Handler, ino: int, name: bytes, ctx: pyfuse3.RequestContext) -> Any:
+        """Return an extended attribute. A virtual directory has none."""
+        if self._operations.has_xattrs and self._references.virtual(ino) is not None:
             raise FsError(errno.ENODATA)
-        return await super().getxattr(inode, name, ctx)
+        return await handler(ino, name, ctx)
 
-    async def listxattr(self, inode: pyfuse3.InodeT, ctx: pyfuse3.RequestContext) -> Sequence[pyfuse3.XAttrNameT]:
-        """Answer the names of all."""
-        return [] if self._loose.phantom(inode) is not None else await super().listxattr(inode, ctx)
+    async def on_listxattr(self, handler: Handler, ino: int, ctx: pyfuse3.RequestContext) -> Any:
+        """Return the names of the extended attributes."""
+        if self._operations.has_xattrs and self._references.virtual(ino) is not None:
+            return []
+        return await handler(ino, ctx)
 
-    async def setxattr(
-        self, inode: pyfuse3.InodeT, name: pyfuse3.XAttrNameT, value: bytes, ctx: pyfuse3.RequestContext
-    ) -> None:
-        """Set one."""
-        await self._make_room(inode, ctx)
-        await super().setxattr(inode, name, value, ctx)
-
-    async def removexattr(self, inode: pyfuse3.InodeT, name: pyfuse3.XAttrNameT, ctx: pyfuse3.RequestContext) -> None:
-        """Remove one."""
-        if self._loose.phantom(inode) is not None:
+    async def on_removexattr(self, handler: Handler, ino: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+        """Remove an extended attribute."""
+        if self._operations.has_xattrs and self._references.virtual(ino) is not None:
             raise FsError(errno.ENODATA)
-        await super().removexattr(inode, name, ctx)
+        await handler(ino, name, ctx)

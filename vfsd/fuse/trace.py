@@ -4,18 +4,23 @@ The kernel speaks of inode numbers; the tracer remembers under which name each w
 long as the kernel knows the number. Never installed otherwise: it costs as much as many a request.
 """
 
+import inspect
 import logging
 import time
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyfuse3
 
-from vfsd.fuse.guard import Handler
+from vfsd.fuse.guard import HANDLERS, Handler
 from vfsd.tree.change import ROOT
 
 _log = logging.getLogger(__name__)
 _LONGEST = 64
-_BY_HANDLE = frozenset({"read", "write", "fsync", "release", "readdir", "releasedir", "fsyncdir", "flush"})
+_BY_HANDLE = frozenset(
+    name for name in HANDLERS if "fh" in list(inspect.signature(getattr(pyfuse3.Operations, name)).parameters)[1:2]
+)
+"""Requests whose first argument is a handle, as pyfuse3 declares them."""
 _EXCHANGE = 2  # RENAME_EXCHANGE, renameat2(2)
 
 _Place: TypeAlias = tuple[int, bytes]
@@ -70,8 +75,11 @@ class Tracer:
         self._names = _Names()
         self._handles: dict[int, int] = {}
 
-    async def observe(self, name: str, handler: Handler, arguments: tuple[Any, ...]) -> Any:
-        """See :class:`vfsd.fuse.guard.Observer`."""
+    def around(self, name: str, handler: Handler) -> Handler:
+        """See :class:`vfsd.fuse.guard.Layer`."""
+        return partial(self._traced, name, handler)
+
+    async def _traced(self, name: str, handler: Handler, *arguments: Any) -> Any:
         subject = self._subject(name, arguments)
         started = time.perf_counter_ns()
         try:

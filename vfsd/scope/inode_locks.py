@@ -1,61 +1,55 @@
-"""Turns: while a change of an inode is planned, committed and applied, no other change of it is planned.
+"""Locks on inodes: while a change is planned, committed and applied, no other change of the same inodes is planned.
 
-Changes of different inodes run side by side. The kernel already serialises most requests per directory and per
-inode, so a turn is rarely waited for; taking a free one is synchronous. Readers never take a turn.
+Changes of different inodes run side by side. The kernel already serialises most requests per directory and per inode,
+so a lock is rarely waited for; taking free locks does not await. Readers never take a lock.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
 
 import trio
 
 from vfsd.errors import FsError, InDoubt
-
-Touched: TypeAlias = Callable[[], tuple[int, ...]]
-"""Names the inodes that a change would touch, as things stand."""
+from vfsd.scope.hooks import Touched
 
 
 class InodeLocks:
-    """Who has the turn on which inode numbers. Numbers are taken in ascending order, so no two wait for each other."""
+    """Locks on inode numbers. Whoever must wait takes them in ascending order, so two callers never deadlock."""
 
     def __init__(self) -> None:
         self._held: dict[int, trio.lowlevel.ParkingLot | None] = {}
         self._in_doubt: dict[int, InDoubt] = {}
 
-    async def take(self, inos: Sequence[int]) -> bool:
-        """Take the turn on all *inos*; return whether that meant waiting, so that things may have changed.
+    async def acquire(self, touched: Touched) -> tuple[int, ...]:
+        """Lock the inodes that *touched* returns, and return them.
 
-        Raises the InDoubt of an inode whose last change is in doubt: nobody knows how long that will last.
+        After a wait it asks again, because a name may lead to another inode by then. Raises what *touched* raises, and
+        InDoubt if the last change of an inode is in doubt: nobody knows how long that lasts.
         """
-        waited = False
+        while True:
+            inos = touched()
+            if self._held.keys().isdisjoint(inos):
+                self._held.update(dict.fromkeys(inos))
+                return inos
+            await self._acquire_in_order(inos)
+            try:
+                if set(touched()) == set(inos):
+                    return inos
+            except FsError:
+                self.release(inos)
+                raise
+            self.release(inos)
+
+    async def _acquire_in_order(self, inos: Sequence[int]) -> None:
         taken: list[int] = []
         try:
-            for ino in inos if len(inos) == 1 else sorted(set(inos)):
+            for ino in sorted(set(inos)):
                 while ino in self._held:
-                    waited = True
                     await self._wait(ino)
                 self._held[ino] = None
                 taken.append(ino)
         except BaseException:
-            self.give_back(taken)
+            self.release(taken)
             raise
-        return waited
-
-    async def take_all(self, touched: Touched) -> tuple[int, ...]:
-        """Take the turn on what is *touched*; look again after a wait, for a name may mean another inode by then.
-
-        Return the numbers. Raises as :meth:`take`, and what *touched* does.
-        """
-        while True:
-            inos = touched()
-            waited = await self.take(inos)
-            try:
-                if not waited or set(touched()) == set(inos):
-                    return inos
-            except FsError:
-                self.give_back(inos)
-                raise
-            self.give_back(inos)
 
     async def _wait(self, ino: int) -> None:
         if ino in self._in_doubt:
@@ -66,15 +60,15 @@ class InodeLocks:
         await lot.park()
 
     def leave_in_doubt(self, inos: Iterable[int], doubt: InDoubt) -> None:
-        """Keep the turn on all *inos* until *doubt* is settled; those who wait for it, or come, fail at once."""
+        """Keep *inos* locked until *doubt* is settled. Those who wait for them, or come later, fail at once."""
         for ino in set(inos):
             self._in_doubt[ino] = doubt
             lot = self._held[ino]
             if lot is not None:
                 lot.unpark_all()
 
-    def give_back(self, inos: Sequence[int]) -> None:
-        """End the turn on all *inos*, and let those who wait try again, in no particular order."""
+    def release(self, inos: Sequence[int]) -> None:
+        """Unlock *inos*. Those who wait try again, in no particular order."""
         for ino in inos if len(inos) == 1 else set(inos):
             self._in_doubt.pop(ino, None)
             lot = self._held.pop(ino)

@@ -1,300 +1,292 @@
-"""The one way a mounted tree changes: plan → commit → apply, a turn at a time for each inode.
+"""The one way a mounted scope changes: lock → plan → commit → apply → unlock → answer.
 
-A change is planned against memory (pure, may refuse), made durable by the store, and only then applied, so that no
-reader sees what could still be lost, and a failure leaves memory and store as they were. A change whose fate is
-unknown keeps its turn until the store has settled it.
+A change is planned against memory (a pure function, which may refuse it), made durable by the store, and only then
+applied to memory. So no reader sees what could still be lost, and a failed change leaves memory and store as they were.
+A change whose fate is unknown stays locked until the store has settled it.
 
-Where the times of directories must move with what lies far below them they are part of the
-change, and of its turn.
+Two kinds of change are applied to memory alone: the truncation by ``open(O_TRUNC)``, which the store gets with the next
+change of the file (see :mod:`vfsd.scope.deferred`), and whatever the store must never get.
 
-The one exception is the truncation by ``open(O_TRUNC)``: memory has it at once, the store with the next change of
-that file, or when it is closed. So a rewrite by open, write, close is one commit, and a crash in between leaves the
-old file.
-
-A seeding is no such change: it takes turns like one, but the store never hears of it.
+What else takes part in a change is a hook (:mod:`vfsd.scope.hooks`). The pipeline knows none of them.
 """
 
 import errno
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeVar
 
 import trio
 
 from vfsd import clock
-from vfsd.config import DirectoryMtime
 from vfsd.errors import FsError, InDoubt, StoreError
 from vfsd.scope.background import BackgroundTasks
-from vfsd.scope.deferred import DeferredWrites
-from vfsd.scope.inode_locks import InodeLocks, Touched
-from vfsd.scope.memory_limit import MemoryLimit
-from vfsd.scope.quota import Demand, Quota
-from vfsd.seeds.directory_mtime import DirectoryTimes
-from vfsd.seeds.overlay import SeedOverlay
-from vfsd.seeds.plan import SeedPlan, touched
-from vfsd.seeds.root_references import appearing
-from vfsd.seeds.translate import Step
-from vfsd.store.base import Claim, Store
-from vfsd.tree.change import Change, Limits, PutInode
-from vfsd.tree.plan_attributes import NewAttributes, plan_setattr
+from vfsd.scope.hooks import NOTHING, Effects, Hook, KernelCache, Mutation, Plan, Touched, Usage
+from vfsd.scope.inode_locks import InodeLocks
+from vfsd.scope.quota import Quota
+from vfsd.store.base import Claim
+from vfsd.tree.change import Change, DropEntry, Op, PutEntry
 from vfsd.tree.tree import Tree
 
 _log = logging.getLogger(__name__)
 
-Plan: TypeAlias = Callable[[int], Change]
-"""Plans a change for the time it is given (ns)."""
-
-PlanSeeds: TypeAlias = Callable[[int], SeedPlan]
-"""Plans a seeding for the time it is given (ns)."""
-
-OnSettled: TypeAlias = Callable[[Change], Coroutine[Any, Any, None]]
-"""Told of a change that the kernel cannot know of: nobody asked for it through the mount, or was told it failed."""
-
-OnMoved: TypeAlias = Callable[[tuple[int, ...]], None]
-"""Told, before the caller is answered, of directories with skills in or below them whose times a change has moved."""
+EffectsT = TypeVar("EffectsT", bound=Effects)
 
 
 class _Drafted(NamedTuple):
-    """A change that has the turn on *inos*, with the times of the directories *moved* added to it; not checked yet."""
+    """A planned change, complete with what the hooks add. *inos* are locked for it."""
 
     change: Change
     now_ns: int
     inos: tuple[int, ...]
-    moved: tuple[int, ...]
 
 
-class _Planned(NamedTuple):
-    """A change that may be made: what it is to memory and store, whose turn it holds, the room it takes."""
+class _Accepted(NamedTuple):
+    """A change that may be made: its effects, the inodes locked for it, the room reserved for it."""
 
-    step: Step
+    effects: Effects
     inos: tuple[int, ...]
-    demand: Demand
+    reserved: Usage | None
 
 
 class Pipeline:
-    """Makes the changes of *tree*, kept by *store* under *claim*; without a claim there are none (EROFS).
+    """Makes the changes of *tree* under *claim*. Without a claim every change fails with EROFS.
 
-    *memory* may refuse what would make the daemon too large. *nursery* carries on with what outlives a request.
-    ``on_settled`` hears of changes that were stored after all, and of seedings; ``on_moved`` of directories' times, as
-    ``times`` moves them; ``last_error`` is when (ns) the store last failed, and how. ``seeds`` is what of the tree is
-    not the store's, ``behind`` what the store has still to get.
+    *hooks* take part in every change, in this order. *kernel* is told of changes that it did not ask for. *background*
+    runs what outlives a request. ``last_error`` is when (ns) and how the store last failed.
     """
 
-    def __init__(
-        self, tree: Tree, store: Store, claim: Claim | None, nursery: trio.Nursery, memory: MemoryLimit
+    def __init__(  # noqa: PLR0913, PLR0917 (the parts of a volume, built once and in one place)
+        self,
+        tree: Tree,
+        claim: Claim | None,
+        quota: Quota,
+        hooks: Sequence[Hook],
+        kernel: KernelCache,
+        background: BackgroundTasks,
     ) -> None:
-        self.limits = Limits() if claim is None else claim.limits
-        self.seeds = SeedOverlay(tree)
-        self.times = DirectoryTimes(tree, DirectoryMtime.SKILLS)
-        self._quota = Quota(tree, self.limits, memory, self.seeds.ledger)
-        self.on_settled: OnSettled = _nobody_to_tell
-        self.on_moved: OnMoved = _nobody_to_notify
         self.last_error: tuple[int, str] | None = None
         self._tree = tree
-        self._store = store
         self._claim = claim
-        self._beside = BackgroundTasks(nursery)
-        self._turns = InodeLocks()
-        self.behind = DeferredWrites(tree, self.seeds.ledger, self.make, self._beside)
+        self._quota = quota
+        self._hooks = hooks
+        self._waking = frozenset[bytes]().union(*(hook.wakes_on for hook in hooks))
+        self._kernel = kernel
+        self._background = background
+        self._locks = InodeLocks()
 
-    async def make(self, touched: Touched, plan: Plan) -> Change:
-        """Take the turn on what is *touched*, *plan*, commit, apply; return the change. Raises FsError, StoreError."""
-        claim = self._writable_claim()
-        planned = await self._planned(touched, plan)
-        seen = await self._carry_out(claim, planned)
-        if planned.step.unlinked:
-            self._beside.start(self.on_settled(Change(planned.step.unlinked, grows=False)))
-        await self._move_seen(seen)
-        return planned.step.memory
+    # --- changes that are stored
 
-    async def plant(self, plan: PlanSeeds) -> SeedPlan:
-        """Carry out a seeding that *plan* plans, in memory alone, and tell the kernel. Raises FsError, InDoubt.
+    async def change(self, touched: Touched, plan: Plan) -> Change:
+        """Lock what is *touched*, *plan*, commit, apply. Return what memory took. Raises FsError, StoreError."""
+        claim = self.writable_claim()
+        accepted = await self._accept(touched, plan)
+        further = await self._carry_out(claim, accepted)
+        if accepted.effects.untold:
+            self._background.start(self._kernel.forget(Change(accepted.effects.untold, grows=False)))
+        for mutation in further:
+            await self._change_further(mutation)
+        return accepted.effects.memory
 
-        It needs no claim. Files that are emptied but not stored so yet stay that, be they hidden or not.
-        """
+    def writable_claim(self) -> Claim:
+        """Return the claim. Raises FsError (EROFS) if there is none, StoreError if it is known to be of no use."""
+        if self._claim is None:
+            raise FsError(errno.EROFS)
+        self._claim.raise_if_unusable()
+        return self._claim
 
-        def timed(now_ns: int) -> SeedPlan:
-            planted = plan(now_ns)
-            return planted._replace(change=self.times.moving(planted.change, self._due(planted.change), now_ns))
+    def retire(self) -> None:
+        """Make no further change (EROFS). What memory holds stays readable."""
+        self._claim = None
 
-        inos = await self._turns.take_all(lambda: self.seeds.touched(touched(self._tree, timed(clock.now()).change)))
+    async def _accept(self, touched: Touched, plan: Plan) -> _Accepted:
+        """Lock and plan a change, find out what the store must get of it, and reserve its room."""
+        drafted = await self._draft(touched, plan)
         try:
-            planted = timed(clock.now())
-            self._quota.check_memory(planted.change)
-            self._take_in(planted.change)
-            self.seeds.planted(planted)
-            self.behind.seeded(planted.change)
-        finally:
-            self._turns.give_back(inos)
-        with trio.CancelScope(shield=True):  # the kernel is to know even if who asked has gone
-            await self.on_settled(Change((*planted.change.ops, *appearing(planted.skills.values())), grows=False))
-        return planted
-
-    async def _planned(self, touched: Touched, plan: Plan) -> _Planned:
-        """Take the turn on what is *touched*, and *plan* what is to become of memory and store."""
-        drafted = await self._drafted(touched, plan)
-        try:
-            step = self.seeds.translated(drafted.change, drafted.now_ns)
-            return _Planned(step, drafted.inos, self._quota.reserve(step))
+            effects = self._effects(drafted)
+            reserved = self._quota.reserve(effects) if self._quota.is_bounded else None
+            return _Accepted(effects, drafted.inos, reserved)
         except BaseException:
-            self._turns.give_back(drafted.inos)
+            self._locks.release(drafted.inos)
             raise
 
-    async def _drafted(self, touched: Touched, plan: Plan) -> _Drafted:
-        """Take the turn on what is *touched* and plan; again with that of the directories whose times must move too."""
-        moving: tuple[int, ...] = ()
+    async def _draft(self, touched: Touched, plan: Plan) -> _Drafted:
+        """Lock what is *touched* and plan. Do it again with more locks if hooks add operations on other inodes."""
+        more: tuple[int, ...] = ()
         while True:
-            inos = await self._turns.take_all(partial(self._all_touched, touched, moving))
+            inos = await self._locks.acquire(partial(self._touched, touched, more))
             try:
                 now_ns = clock.now()
                 change = plan(now_ns)
-                moving = self._due(change)
-                if set(moving).issubset(inos):
-                    return _Drafted(self.times.moving(change, moving, now_ns), now_ns, inos, moving)
+                added = self._additions(change, now_ns)
+                if not added:
+                    return _Drafted(change, now_ns, inos)
+                more = _named(added)
+                if set(more).issubset(inos):
+                    return _Drafted(Change((*added, *change.ops), change.grows), now_ns, inos)
             except BaseException:
-                self._turns.give_back(inos)
+                self._locks.release(inos)
                 raise
-            self._turns.give_back(inos)
+            self._locks.release(inos)
 
-    def _all_touched(self, touched: Touched, moving: tuple[int, ...]) -> tuple[int, ...]:
-        return self.seeds.touched((*touched(), *moving))
+    def _touched(self, touched: Touched, more: tuple[int, ...]) -> tuple[int, ...]:
+        """Return what is *touched*, and *more*, and what hooks touch because of that."""
+        inos = (*touched(), *more)
+        for hook in self._hooks:
+            if hook.active:
+                inos = (*inos, *hook.touched(inos))
+        return inos
 
-    def _due(self, change: Change) -> tuple[int, ...]:
-        """Return the directories above *change* whose times must move with it, but for those it moves anyway."""
-        above = self.times.above(change)
-        stirred = self.times.around(self.seeds.stirred(change) | self.behind.stirred(change))
-        due = {*self.times.seen(above), *self.behind.owed((*above, *stirred))}
-        return tuple(due - {op.ino for op in change.ops if isinstance(op, PutInode)})
+    def _additions(self, change: Change, now_ns: int) -> tuple[Op, ...]:
+        added: tuple[Op, ...] = ()
+        for hook in self._concerned(change):
+            added = (*added, *hook.additions(change, now_ns))
+        return added
 
-    async def _carry_out(self, claim: Claim, planned: _Planned) -> tuple[int, ...]:
-        """Commit and apply what is *planned*; turn and reserved room are given back, unless it is left in doubt.
+    def _concerned(self, change: Change) -> list[Hook]:
+        """Return the hooks that must be asked about *change*: the active ones, and those that it wakes."""
+        concerned, woken = [], False
+        for op in change.ops:
+            if isinstance(op, (PutEntry, DropEntry)) and op.name in self._waking:
+                woken = True
+        for hook in self._hooks:
+            if hook.active or (woken and hook.wakes_on):
+                concerned.append(hook)  # noqa: PERF401 (a comprehension is another call, and every change comes here)
+        return concerned
 
-        Returns what :meth:`_apply` does.
+    def _effects(self, drafted: _Drafted) -> Effects:
+        """Return what a planned change does to memory and what to the store."""
+        effects = Effects(drafted.change, drafted.change)
+        for hook in self._hooks:
+            if hook.active:
+                effects = hook.effects(effects, drafted.inos, drafted.now_ns)
+        return effects
+
+    async def _carry_out(self, claim: Claim, accepted: _Accepted) -> list[Mutation]:
+        """Commit and apply. Unlock and give back the reserved room, unless the change is left in doubt.
+
+        Return the changes that must follow before the caller is answered.
         """
         try:
-            if planned.step.store.ops and not self._is_forgotten(planned.inos):
-                await self._commit(claim, planned)
-            seen = self._apply(planned)
+            if accepted.effects.store.ops and not self._is_orphan(accepted.inos):
+                await self._commit(claim, accepted.effects.store)
+            further = self._apply(accepted.effects, accepted.inos)
         except InDoubt as doubt:
-            self._turns.leave_in_doubt(planned.inos, doubt)
-            self._beside.start(self._settle(doubt, planned))
+            self._locks.leave_in_doubt(accepted.inos, doubt)
+            self._background.start(self._settle(doubt, accepted))
             raise
         except BaseException:
-            self._end(planned)
+            self._finish(accepted)
             raise
-        self._end(planned)
-        return seen
+        self._finish(accepted)
+        return further
 
-    async def sync(self, ino: int) -> None:
-        """Do what fsync of *ino* promises beyond what every change already has. Raises StoreError."""
-        if self._claim is not None:
-            await self.behind.catch_up(ino)
-            await self._noting_errors(self._store.sync())
-
-    def retire(self) -> None:
-        """Make no further change (EROFS), for all that is stored is about to go. What memory holds stays readable."""
-        self._claim = None
-        self.behind.clear()
-
-    def _writable_claim(self) -> Claim:
-        if self._claim is None:
-            raise FsError(errno.EROFS)
-        self._store.raise_if_unusable(self._claim)
-        return self._claim
-
-    def _is_forgotten(self, inos: tuple[int, ...]) -> bool:
-        """Whether a change concerns just one inode, and that has lost its last name: it lives in memory only."""
+    def _is_orphan(self, inos: tuple[int, ...]) -> bool:
+        """Whether a change concerns one inode that has no name left: it lives in memory only."""
         only = self._tree.inodes.get(inos[0])
-        return len(inos) == 1 and only is not None and only.is_orphan
+        return len(inos) == 1 and only is not None and not only.attributes.nlink
 
-    async def _commit(self, claim: Claim, planned: _Planned) -> None:
-        """Make a change durable; files the store is behind with lose their old content in the same step."""
-        change = planned.step.store
-        ops = (*self.behind.truncations(planned.inos), *change.ops)
-        await self._noting_errors(self._store.commit(claim, Change(ops, change.grows)))
-
-    async def _noting_errors(self, asking: Awaitable[None]) -> None:
+    async def _commit(self, claim: Claim, change: Change) -> None:
         try:
-            await asking
+            await claim.commit(change)
         except StoreError as error:
-            self.last_error = (clock.now(), str(error))
+            self.note_error(error)
             raise
 
-    def _apply(self, planned: _Planned) -> tuple[int, ...]:
-        """Take a stored change into memory: the store is no longer behind with what it touched.
+    def note_error(self, error: StoreError) -> None:
+        """Remember that the store failed."""
+        self.last_error = (clock.now(), str(error))
 
-        Returns the directories above it whose times it had not to move when it was planned, but now: somebody has seen
-        them while the change was on its way, or a directory was moved below them.
+    def _apply(self, effects: Effects, inos: tuple[int, ...]) -> list[Mutation]:
+        """Let memory take *effects*, and the hooks record them. Return the changes that must follow."""
+        is_plain = effects.store is effects.memory
+        hooks = self._concerned(effects.memory) if is_plain else self._hooks
+        for hook in hooks:
+            hook.applying(effects)
+        self._tree.apply(effects.memory)
+        further = []
+        for hook in hooks:
+            mutation = hook.applied(effects, inos)
+            if mutation is not None:
+                further.append(mutation)
+        return further
+
+    def _finish(self, accepted: _Accepted) -> None:
+        if accepted.reserved is not None:
+            self._quota.give_back(accepted.reserved)
+        self._locks.release(accepted.inos)
+
+    async def _settle(self, doubt: InDoubt, accepted: _Accepted) -> None:
+        """Keep the locks until it is known whether the change was stored, then let memory agree.
+
+        The kernel is told before the locks are released: a change planned on what is cached would undo part of it.
         """
-        seen = self._take_in(planned.step.memory)
-        self.seeds.applied(planned.step)
-        self.behind.stored(planned.inos if planned.step.memory.ops else (), planned.step.store)
-        return seen
-
-    def _take_in(self, change: Change) -> tuple[int, ...]:
-        """Take *change* into memory. Returns what :meth:`_apply` does."""
-        above = self.times.above(change)
-        moved = self.times.moved(change, above)
-        self._tree.apply(change)
-        if moved:
-            self.on_moved(moved)
-        return self.times.seen(above) if above else ()
-
-    async def _move_seen(self, inos: tuple[int, ...]) -> None:
-        """Move the times of directories that were seen while something below them changed; insist, if that fails."""
-        if not inos:
-            return
-
-        def plan(now_ns: int) -> Change:
-            return self.times.moving(Change((), grows=False), self.times.seen(inos), now_ns)
-
-        moving = partial(self.make, lambda: self.times.seen(inos), plan)
-        try:
-            await moving()
-        except StoreError:
-            self._beside.insist(moving, "new times of directories")
-
-    def _end(self, planned: _Planned) -> None:
-        self._quota.give_back(planned.demand)
-        self._turns.give_back(planned.inos)
-
-    async def _settle(self, doubt: InDoubt, planned: _Planned) -> None:
-        """Keep the turn until it is known whether what is *planned* was stored, and then let memory agree.
-
-        Whoever caches is told before the turn ends: a change that was planned on what is cached would undo it in part.
-        """
-        seen: tuple[int, ...] = ()
+        further: list[Mutation] = []
         try:
             if await doubt.settled():
-                seen = self._apply(planned)
-                await self.on_settled(planned.step.memory)
+                further = self._apply(accepted.effects, accepted.inos)
+                ops = (*accepted.effects.memory.ops, *accepted.effects.untold)
+                await self._kernel.forget(Change(ops, grows=False))
                 _log.warning("a change that was answered with an error turned out to be stored: now it is visible")
         finally:
-            self._end(planned)
-        await self._move_seen(seen)
+            self._finish(accepted)
+        for mutation in further:
+            await self._change_further(mutation)
 
-    # --- truncation on open
-
-    async def truncate_on_open(self, ino: int) -> None:
-        """Empty *ino* in memory: it is opened with O_TRUNC. Errors: see :func:`plan_setattr`; ENOSPC for a seed."""
-        self._writable_claim()
-        drafted = await self._drafted(
-            lambda: (ino,), lambda now_ns: plan_setattr(self._tree, ino, NewAttributes(size=0), now_ns)
-        )
+    async def _change_further(self, mutation: Mutation) -> None:
+        """Make a change that follows from another; if the store fails, repeat it in the background."""
+        making = partial(self.change, mutation.touched, mutation.plan)
         try:
-            self._quota.check(self.seeds.translated(drafted.change, drafted.now_ns))
-            self._take_in(drafted.change)
-            self.seeds.ledger.emptied(ino)
-            if not self._is_forgotten(drafted.inos):
-                self.behind.emptied(ino, drafted.moved)
+            await making()
+        except StoreError:
+            self._background.insist(making, mutation.what)
+
+    # --- changes of memory alone
+
+    async def change_unstored(self, plan: Callable[[int], EffectsT]) -> EffectsT:
+        """Apply to memory what *plan* plans for the time it is given (ns), and tell the kernel.
+
+        The store gets nothing, and no claim is needed. Raises FsError, InDoubt.
+        """
+        inos = await self._locks.acquire(lambda: self._touched_by_plan(plan))
+        try:
+            effects = self._unstored(plan)
+            self._quota.check_memory(effects.memory)
+            self._apply(effects, inos)  # nothing can follow: nobody saw anything between planning and applying
         finally:
-            self._turns.give_back(drafted.inos)
+            self._locks.release(inos)
+        with trio.CancelScope(shield=True):  # the kernel must know even if the caller has gone
+            await self._kernel.forget(Change((*effects.memory.ops, *effects.untold), grows=False))
+        return effects
+
+    def _unstored(self, plan: Callable[[int], EffectsT]) -> EffectsT:
+        now_ns = clock.now()
+        effects = plan(now_ns)
+        added = self._additions(effects.memory, now_ns)
+        effects.memory = Change((*added, *effects.memory.ops), effects.memory.grows)
+        return effects
+
+    def _touched_by_plan(self, plan: Callable[[int], Effects]) -> tuple[int, ...]:
+        named = _named(self._unstored(plan).memory.ops)
+        present = tuple(ino for ino in named if ino in self._tree.inodes)
+        return self._touched(lambda: present, ())
+
+    async def truncate(self, ino: int, plan: Plan) -> bool:
+        """Empty file *ino* in memory as *plan* says. Return whether the store must still get that. Raises FsError.
+
+        Errors: ENOSPC if the store would have no room for what the file becomes.
+        """
+        self.writable_claim()
+        drafted = await self._draft(lambda: (ino,), plan)
+        try:
+            self._quota.check(self._effects(drafted))
+            self._apply(Effects(drafted.change, NOTHING), drafted.inos)  # nothing can follow, as above
+            return not self._is_orphan(drafted.inos)
+        finally:
+            self._locks.release(drafted.inos)
 
 
-async def _nobody_to_tell(_change: Change) -> None:
-    """Stand in until there is a mount, whose kernel caches."""
-
-
-def _nobody_to_notify(_inos: tuple[int, ...]) -> None:
-    """Stand in likewise."""
+def _named(ops: Sequence[Op]) -> tuple[int, ...]:
+    """Return the inodes that *ops* change, each once."""
+    named = (op.parent if isinstance(op, (PutEntry, DropEntry)) else op.ino for op in ops)
+    return tuple(dict.fromkeys(named))

@@ -1,67 +1,58 @@
-"""Room for what grows: the limits of the scope and the daemon's memory, held against all changes under way at once.
+"""Room for what grows: the limits of the scope and of the daemon's memory, checked against all changes under way.
 
-A change reserves its room when it is planned and gives it back when it is applied or has failed, so that writers side
-by side cannot each take the last byte.
+A change reserves its room when it is planned, and gives it back when it is applied or has failed. So writers that run
+side by side cannot each take the last byte.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
 
+from vfsd.scope.hooks import Effects, Usage
 from vfsd.scope.memory_limit import MemoryLimit
-from vfsd.seeds.index import SeedIndex
-from vfsd.seeds.translate import Step
 from vfsd.tree.change import Change, Limits
 from vfsd.tree.limits import check_limits, growth, new_files
 from vfsd.tree.tree import Tree
 
 
-class Demand(NamedTuple):
-    """Room that a change takes: bytes of content, and new files."""
-
-    content: int = 0
-    files: int = 0
-
-
-_NOTHING = Demand()
-
-
 class Quota:
-    """Decides whether a change of *tree* still fits within *limits* and *memory*.
+    """Decides whether a change of *tree* fits within *limits* and *memory*.
 
-    What is in *ledger* is not the scope's: it takes memory only.
+    *unstored* returns what the tree holds and the scope does not: that takes memory only. ``is_bounded`` says that
+    there is any limit; without one nothing needs to be reserved.
     """
 
-    def __init__(self, tree: Tree, limits: Limits, memory: MemoryLimit, ledger: SeedIndex) -> None:
+    def __init__(self, tree: Tree, limits: Limits, memory: MemoryLimit, unstored: Callable[[], Usage]) -> None:
+        self.is_bounded = any(limits) or memory.is_set
         self._tree = tree
-        self._ledger = ledger
         self._limits = limits
         self._memory = memory
-        self._is_bounded = any(limits) or memory.is_set
+        self._unstored = unstored
         self._content = 0
         self._files = 0
 
-    def reserve(self, step: Step) -> Demand:
-        """Reserve room for what *step* stores. Errors: ENOSPC, EFBIG."""
-        change, fresh = step.store, step.fresh
-        if not (self._is_bounded and change.grows):
-            return _NOTHING
-        demand = Demand(max(0, growth(self._tree, change, fresh)), new_files(self._tree, change, fresh))
-        beside = (self._content - self._ledger.content_bytes, self._files - len(self._ledger.homes))
-        check_limits(self._tree, change, self._limits, beside, fresh)
-        self._memory.check(self._tree, self._content + demand.content)
-        self._content += demand.content
-        self._files += demand.files
-        return demand
+    def reserve(self, effects: Effects) -> Usage:
+        """Reserve room for what *effects* store, and return how much. Errors: ENOSPC, EFBIG."""
+        change, newly_stored = effects.store, effects.newly_stored
+        if not (self.is_bounded and change.grows):
+            return Usage()
+        content, files = max(0, growth(self._tree, change, newly_stored)), new_files(self._tree, change, newly_stored)
+        unstored = self._unstored()
+        under_way = (self._content - unstored.content, self._files - unstored.files)
+        check_limits(self._tree, change, self._limits, under_way, newly_stored)
+        self._memory.check(self._tree, self._content + content)
+        self._content += content
+        self._files += files
+        return Usage(content, files)
 
-    def check(self, step: Step) -> None:
-        """Refuse *step* if there is no room for what it stores now, without reserving any. Errors: ENOSPC, EFBIG."""
-        self.give_back(self.reserve(step))
+    def check(self, effects: Effects) -> None:
+        """Refuse *effects* if the store has no room for them now, without reserving any. Errors: ENOSPC, EFBIG."""
+        self.give_back(self.reserve(effects))
 
     def check_memory(self, change: Change) -> None:
         """Refuse a *change* of memory alone if the daemon may not grow so far. Errors: ENOSPC."""
         if change.grows:
             self._memory.check(self._tree, self._content + growth(self._tree, change))
 
-    def give_back(self, demand: Demand) -> None:
-        """End a reservation: the tree holds it now, or never will."""
-        self._content -= demand.content
-        self._files -= demand.files
+    def give_back(self, usage: Usage) -> None:
+        """End a reservation: the tree holds it by now, or never will."""
+        self._content -= usage.content
+        self._files -= usage.files

@@ -1,161 +1,310 @@
-"""What a mounted scope can do: lookups, attributes, listings and content from memory; changes through `Changes`.
+"""A mounted scope, and the only way to it from above: lookups and content from memory, changes through the pipeline.
 
-A reader never awaits and never takes a turn. Nothing here knows FUSE or Redis, and nobody else plans a change.
+Everything above asks :class:`Volume` for what it means. A reader never awaits and never takes a lock. Nothing here
+knows FUSE, Redis or seeds.
 """
 
 import errno
 import stat
-
-import trio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 from vfsd import clock
-from vfsd.errors import FsError
+from vfsd.errors import FsError, StoreError
+from vfsd.scope.background import BackgroundTasks
+from vfsd.scope.deferred import DeferredWrites
+from vfsd.scope.hooks import NOTHING, Hook, KernelCache, NoKernelCache, Plan, Touched, Usage
 from vfsd.scope.memory_limit import MemoryLimit
-from vfsd.scope.pipeline import Pipeline
+from vfsd.scope.pipeline import EffectsT, Pipeline
+from vfsd.scope.quota import Quota
 from vfsd.store.base import Capacity, Claim, Store
-from vfsd.tree.change import ROOT, Attributes, Change, PutInode
+from vfsd.tree.change import ROOT, Attributes, Change, Limits, PutInode
 from vfsd.tree.chunks import read_chunks
 from vfsd.tree.draft import check_name
-from vfsd.tree.inode import Inode
+from vfsd.tree.inode import Directory, Inode
 from vfsd.tree.plan_attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr
 from vfsd.tree.plan_content import plan_write
 from vfsd.tree.plan_names import EntryKey, NewInode, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
 from vfsd.tree.tree import Tree
 
 _SHAPE = 0
-"""Stands for who is below whom, where a turn is taken; no inode has this number."""
+"""Locked by whatever changes who is below whom. No inode has this number."""
+
+
+class Backing(NamedTuple):
+    """What keeps a scope: the *store*, and the *claim* on the scope; None if it is only read."""
+
+    store: Store
+    claim: Claim | None
 
 
 class Volume:
-    """A scope in memory and the store behind it. Arguments as for :class:`~vfsd.scope.pipeline.Changes`."""
+    """The scope that *tree* holds in memory and *backing* keeps.
 
-    def __init__(
-        self, tree: Tree, store: Store, claim: Claim | None, nursery: trio.Nursery, memory: MemoryLimit
+    *background* runs what outlives a request. *hooks* take part in every change, in this order, before the truncations
+    that wait. *kernel* is told of changes that it did not ask for. *memory* limits the daemon's memory.
+    """
+
+    def __init__(  # noqa: PLR0913 (the parts of a volume, built once and in one place)
+        self,
+        tree: Tree,
+        backing: Backing,
+        background: BackgroundTasks,
+        *,
+        hooks: Sequence[Hook] = (),
+        deferred: DeferredWrites | None = None,
+        kernel: KernelCache = NoKernelCache(),  # noqa: B008 (it has no state)
+        memory: MemoryLimit | None = None,
     ) -> None:
-        self.tree = tree
-        self.store = store
-        self.changes = Pipeline(tree, store, claim, nursery, memory)
+        self._tree = tree
+        self._store, self._claim = backing
+        self.limits = Limits() if self._claim is None else self._claim.limits
+        self._memory = memory or MemoryLimit(0)
+        self._background = background
+        self._deferred = deferred or DeferredWrites(tree)
+        self._hooks = (*hooks, self._deferred)
+        quota = Quota(tree, self.limits, self._memory, self._unstored)
+        self._pipeline = Pipeline(tree, self._claim, quota, self._hooks, kernel, self._background)
+        self._is_retired = False
         self._capacity = Capacity(0, 0)
-        self._bytes_then = 0
+        self._used_then = 0
 
     # --- reading: never awaits
 
-    def lookup(self, key: EntryKey) -> Inode | None:
-        """Return what is at *place*, or None. Errors: ENAMETOOLONG, ENOTDIR, ESTALE.
+    @property
+    def inodes(self) -> Mapping[int, Inode]:
+        """All inodes by number. For reading."""
+        return self._tree.inodes
 
-        ``.`` is the inode itself, of whatever kind, and ``..`` a directory's parent: so the kernel finds by number
-        what a file handle means (:manpage:`open_by_handle_at(2)`, NFS), long after it has forgotten the name.
+    def inode(self, ino: int) -> Inode:
+        """Return inode *ino*. Errors: ESTALE."""
+        return self._tree.inode(ino)
+
+    def directory(self, ino: int) -> Directory:
+        """Return the entries of directory *ino*. Errors: ENOTDIR, ESTALE."""
+        return self._tree.directory(ino)
+
+    def lookup(self, key: EntryKey) -> Inode | None:
+        """Return the inode at *key*, or None. Errors: ENAMETOOLONG, ENOTDIR, ESTALE.
+
+        ``.`` is the inode itself, of any kind, and ``..`` a directory's parent: this is how the kernel finds what a
+        file handle means (:manpage:`open_by_handle_at(2)`, NFS) long after it has forgotten the name.
         """
         check_name(key.name)
         if key.name == b".":
-            return self.tree.inode(key.parent)
+            return self._tree.inode(key.parent)
         if key.name == b"..":
-            return self.tree.inode(self.tree.directory(key.parent).parent)
-        return self.tree.child(*key)
+            return self._tree.inode(self._tree.directory(key.parent).parent)
+        return self._tree.child(*key)
 
     def read(self, ino: int, offset: int, length: int) -> bytes:
         """Return at most *length* bytes of a file from *offset*. Errors: ESTALE."""
-        inode = self.tree.inode(ino)
+        inode = self._tree.inode(ino)
         return read_chunks(inode.chunks, inode.attributes.size, offset, length)
 
     def xattr(self, ino: int, name: bytes) -> bytes:
         """Return the value of an extended attribute. Errors: ENODATA, ESTALE."""
-        for key, value in self.tree.inode(ino).attributes.xattrs:
+        for key, value in self._tree.inode(ino).attributes.xattrs:
             if key == name:
                 return value
         raise FsError(errno.ENODATA)
 
+    def forget(self, ino: int, count: int) -> bool:
+        """Take *count* of the kernel's references to *ino* back; return whether there were so many.
+
+        An inode without a name goes with the last reference.
+        """
+        inode = self._tree.inodes.get(ino)
+        if inode is None or inode.lookups < count:
+            return False
+        inode.lookups -= count
+        self._tree.discard_if_unused(ino)
+        return True
+
+    # --- facts
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether not even the root directory exists yet."""
+        return not self._tree.inodes
+
+    @property
+    def files(self) -> int:
+        """How many files of all kinds the scope holds. What is not stored does not count."""
+        return len(self._tree.inodes) - self._unstored().files
+
+    @property
+    def used(self) -> int:
+        """How many bytes of content the scope holds. What is not stored does not count."""
+        return self._tree.content_bytes - self._unstored().content
+
+    def _unstored(self) -> Usage:
+        usages = [hook.unstored for hook in self._hooks]
+        return Usage(sum(usage.content for usage in usages), sum(usage.files for usage in usages))
+
+    @property
+    def pending(self) -> int:
+        """How many commits wait for the store."""
+        return 0 if self._claim is None else self._claim.pending
+
+    @property
+    def store_label(self) -> str:
+        """The store's URL as people may see it."""
+        return self._store.label
+
+    @property
+    def last_error(self) -> tuple[int, str] | None:
+        """When (ns) and how the store last failed a change."""
+        return self._pipeline.last_error
+
     def room(self) -> Capacity:
-        """Return the room in bytes: the scope's limit, or the store's as last measured, less growth since."""
+        """Return the room in bytes: the scope's limit, or the store's room as last measured, less the growth since."""
         used = self.used
         total = self._capacity.total
-        free = min(total, max(0, self._capacity.free - (used - self._bytes_then)))
-        most = self.changes.limits.max_bytes
+        free = min(total, max(0, self._capacity.free - (used - self._used_then)))
+        most = self.limits.max_bytes
         return Capacity(most, min(free, max(0, most - used))) if most else Capacity(total, free)
 
     async def measure_room(self) -> None:
         """Ask the store how much room it has, for :meth:`room`. Raises StoreError."""
-        self._capacity = await self.store.capacity()
-        self._bytes_then = self.used
+        self._capacity = await self._store.capacity()
+        self._used_then = self.used
 
-    @property
-    def files(self) -> int:
-        """How many files of all kinds the scope holds, without seeds."""
-        return len(self.tree.inodes) - len(self.changes.seeds.ledger.homes)
-
-    @property
-    def used(self) -> int:
-        """How many bytes of content the scope holds, without seeds."""
-        return self.tree.content_bytes - self.changes.seeds.ledger.content_bytes
+    def measure_memory(self) -> None:
+        """Measure what the daemon has resident, for its limit."""
+        self._memory.sample(self._tree)
 
     # --- changing names
 
     async def create(self, key: EntryKey, new: NewInode) -> Inode:
-        """Make a new inode of any kind at *place* and return it. Errors: see :func:`plan_create`."""
-        ino = self.tree.allocate()
-        await self.changes.make(lambda: (key.parent,), lambda now_ns: plan_create(self.tree, key, ino, new, now_ns))
-        return self.tree.inodes[ino]
+        """Make a new inode of any kind at *key* and return it. Errors: see :func:`plan_create`."""
+        ino = self._tree.allocate()
+        await self.change(lambda: (key.parent,), lambda now_ns: plan_create(self._tree, key, ino, new, now_ns))
+        return self._tree.inodes[ino]
 
     async def link(self, ino: int, key: EntryKey) -> Inode:
-        """Make *place* another name of inode *ino* and return it. Errors: see :func:`plan_link`."""
-        await self.changes.make(lambda: (key.parent, ino), lambda now_ns: plan_link(self.tree, ino, key, now_ns))
-        return self.tree.inode(ino)
+        """Make *key* another name of inode *ino* and return it. Errors: see :func:`plan_link`."""
+        await self.change(lambda: (key.parent, ino), lambda now_ns: plan_link(self._tree, ino, key, now_ns))
+        return self._tree.inode(ino)
 
     async def unlink(self, key: EntryKey) -> Change:
-        """Remove the name at *place*. Errors: see :func:`plan_unlink`."""
-        return await self.changes.make(lambda: self._touched(key), lambda now_ns: plan_unlink(self.tree, key, now_ns))
+        """Remove the name at *key*. Errors: see :func:`plan_unlink`."""
+        return await self.change(lambda: self._touched(key), lambda now_ns: plan_unlink(self._tree, key, now_ns))
 
     async def rmdir(self, key: EntryKey) -> Change:
-        """Remove the empty directory at *place*. Errors: see :func:`plan_rmdir`."""
-        return await self.changes.make(lambda: self._touched(key), lambda now_ns: plan_rmdir(self.tree, key, now_ns))
+        """Remove the empty directory at *key*. Errors: see :func:`plan_rmdir`."""
+        return await self.change(lambda: self._touched(key), lambda now_ns: plan_rmdir(self._tree, key, now_ns))
 
     async def rename(self, source: EntryKey, target: EntryKey, flags: int) -> Change:
         """Move *source* to *target*; *flags* as in :manpage:`renameat2(2)`. Errors: see :func:`plan_rename`."""
-        return await self.changes.make(
+        return await self.change(
             lambda: self._touched_by_rename(source, target),
-            lambda now_ns: plan_rename(self.tree, source, target, flags, now_ns),
+            lambda now_ns: plan_rename(self._tree, source, target, flags, now_ns),
         )
 
     def _touched_by_rename(self, source: EntryKey, target: EntryKey) -> tuple[int, ...]:
-        """Return what a rename touches; between directories, one that moves a directory touches the shape of the tree.
+        """Return what a rename touches. A directory that moves to another directory touches the shape of the tree.
 
-        Two such moves, each sound by itself, can make a circle together: they must not be under way side by side. The
-        kernel sees to that for as long as both are unanswered, not when the first is in doubt. Seeds below a directory
-        that moves are touched too, for they become stored.
+        Two such moves, each correct by itself, can close a circle together: they must not be planned side by side. The
+        kernel prevents that while both are unanswered, but not while the first is in doubt.
         """
         inos = (*self._touched(source), *self._touched(target))
-        children = [self.tree.child(*key) for key in (source, target)]
+        children = [self._tree.child(*key) for key in (source, target)]
         moved = [child.ino for child in children if child is not None and child.directory is not None]
-        seeds = (ino for top in moved for ino in self.changes.seeds.ledger.below(self.tree, top))
+        below = (ino for top in moved for hook in self._hooks for ino in hook.touched_below(top))
         shape = (_SHAPE,) if moved and source.parent != target.parent else ()
-        return (*inos, *seeds, *shape)
+        return (*inos, *below, *shape)
 
     def _touched(self, key: EntryKey) -> tuple[int, ...]:
-        """Return the directory and, if there is one, the inode that a change at *place* touches."""
-        child = self.tree.child(*key)
+        """Return the directory and, if there is one, the inode that a change at *key* touches."""
+        child = self._tree.child(*key)
         return (key.parent,) if child is None else (key.parent, child.ino)
 
     # --- changing one inode
 
     async def setattr(self, ino: int, new: NewAttributes) -> Inode:
         """Give *ino* new attributes, all in one change. Errors: see :func:`plan_setattr`."""
-        await self.changes.make(lambda: (ino,), lambda now_ns: plan_setattr(self.tree, ino, new, now_ns))
-        return self.tree.inode(ino)
+        await self.change(lambda: (ino,), lambda now_ns: plan_setattr(self._tree, ino, new, now_ns))
+        return self._tree.inode(ino)
 
     async def write(self, ino: int, offset: int, data: bytes) -> None:
         """Write *data* at *offset*, all of it or nothing. Errors: see :func:`plan_write`."""
-        await self.changes.make(lambda: (ino,), lambda now_ns: plan_write(self.tree, ino, offset, data, now_ns))
+        await self._pipeline.change(lambda: (ino,), lambda now_ns: plan_write(self._tree, ino, offset, data, now_ns))
 
     async def setxattr(self, ino: int, name: bytes, value: bytes) -> None:
         """Set an extended attribute. Errors: see :func:`plan_setxattr`."""
-        await self.changes.make(lambda: (ino,), lambda now_ns: plan_setxattr(self.tree, ino, name, value, now_ns))
+        await self.change(lambda: (ino,), lambda now_ns: plan_setxattr(self._tree, ino, name, value, now_ns))
 
     async def removexattr(self, ino: int, name: bytes) -> None:
         """Remove an extended attribute. Errors: see :func:`plan_removexattr`."""
-        await self.changes.make(lambda: (ino,), lambda now_ns: plan_removexattr(self.tree, ino, name, now_ns))
+        await self.change(lambda: (ino,), lambda now_ns: plan_removexattr(self._tree, ino, name, now_ns))
 
-    async def found(self, uid: int, gid: int) -> None:
+    # --- truncation on open
+
+    async def truncate_on_open(self, ino: int) -> None:
+        """Empty *ino* in memory, because it is opened with O_TRUNC. Errors: see :func:`plan_setattr`; ENOSPC."""
+        empty = NewAttributes(size=0)
+        if await self._pipeline.truncate(ino, lambda now_ns: plan_setattr(self._tree, ino, empty, now_ns)):
+            self._deferred.add(ino)
+
+    def store_truncation_soon(self, ino: int) -> None:
+        """Store the truncation of *ino* as soon as the store takes it, if it still waits."""
+        if ino in self._deferred:
+            self._background.insist(partial(self._store_truncation, ino), f"the truncation of inode {ino}")
+
+    async def _store_truncation(self, ino: int) -> None:
+        if ino in self._deferred:
+            await self.change(lambda: (ino,), lambda _now_ns: self._deferred.plan(ino))
+
+    # --- the scope
+
+    async def change(self, touched: Touched, plan: Plan) -> Change:
+        """Make the change that *plan* plans and return it; *touched* names the inodes. Raises FsError, StoreError."""
+        return await self._pipeline.change(touched, plan)
+
+    async def change_unstored(self, plan: Callable[[int], EffectsT]) -> EffectsT:
+        """Make a change of memory that the store never gets. Raises FsError, InDoubt."""
+        return await self._pipeline.change_unstored(plan)
+
+    async def make_root(self, uid: int, gid: int) -> None:
         """Make the root directory of a new scope, owned by *uid* and *gid*."""
         now_ns = clock.now()
         root = Attributes(stat.S_IFDIR | 0o755, 2, uid, gid, 0, 0, now_ns, now_ns, now_ns)
-        await self.changes.make(lambda: (ROOT,), lambda _now_ns: Change((PutInode(ROOT, root),), grows=True))
+        await self.change(lambda: (ROOT,), lambda _now_ns: Change((PutInode(ROOT, root),), grows=True))
+
+    async def sync(self, ino: int = ROOT) -> None:
+        """Do what fsync of *ino* promises beyond what every change already has. Raises StoreError."""
+        if self._claim is None or self._is_retired:
+            return
+        await self._store_truncation(ino)
+        try:
+            await self._claim.sync()
+        except StoreError as error:
+            self._pipeline.note_error(error)
+            raise
+
+    async def drain(self) -> None:
+        """Store every truncation that waits. Raises the last StoreError."""
+        failed: StoreError | None = None
+        for ino in self._deferred:
+            try:
+                await self._store_truncation(ino)
+            except StoreError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    async def retire(self) -> None:
+        """Make no further change (EROFS), because everything stored is about to go. Memory stays readable.
+
+        It begins with an empty commit, so that an owner who has lost the scope is refused. A second call does nothing.
+        Raises FsError (EROFS) if the scope was mounted for reading, StoreError.
+        """
+        if self._claim is None:
+            raise FsError(errno.EROFS)
+        if not self._is_retired:
+            await self._claim.commit(NOTHING)
+        self._is_retired = True
+        self._pipeline.retire()
+        self._deferred.clear()

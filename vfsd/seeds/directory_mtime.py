@@ -1,43 +1,141 @@
 """Directory times for those who cache: which directories' modification times a change moves beyond what POSIX says.
 
-Frameworks read a skill once, and again only when the modification time of its directory has moved; POSIX moves it for
-names that come or go directly in it, and for nothing below. Pure: this looks at the tree and at planned changes, adds
-to them, and never applies or stores one. Nor does it move a time that nobody has seen: nobody could tell.
+Frameworks read a skill once, and again only when the modification time of its directory has moved. POSIX moves that
+time when a name in the directory itself comes or goes, and for nothing further below. So the rule here also moves it
+for content and names below, from the nearest directory that holds a SKILL.md up to the root. A time that nobody has
+seen need not move: nobody can tell the difference.
+
+It is a hook of the pipeline. It looks at the tree and at planned changes and never changes the tree itself.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from vfsd.config import DirectoryMtime
-from vfsd.tree.change import ROOT, Change, DropChunks, DropEntry, DropInode, PutChunks, PutEntry, PutInode
+from vfsd.scope.hooks import Effects, Hook, KernelCache, Mutation
+from vfsd.seeds.frontmatter import SKILL
+from vfsd.tree.change import ROOT, Change, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
 from vfsd.tree.draft import Draft
 from vfsd.tree.inode import Entry
-from vfsd.tree.tree import SKILL, Tree
+from vfsd.tree.tree import Tree
+
+NewlyStored: TypeAlias = Callable[[Change], set[int]]
+"""Returns the directories in which a change makes something stored that memory has already."""
 
 
-class DirectoryTimes:
-    """The rule for *tree* that *kind* names."""
+class DirectoryTimes(Hook):
+    """The rule *kind* for *tree*: ``skills`` or ``all``. The rule ``posix`` needs no hook.
 
-    def __init__(self, tree: Tree, kind: DirectoryMtime) -> None:
+    *kernel* drops the attributes of directories whose times move. *is_stored* says whether the store has an inode.
+    *newly_stored* are asked where a change stores what memory has already: that is news to the store. ``skills`` are
+    the directories that hold a SKILL.md, whoever put it there.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        kind: DirectoryMtime,
+        kernel: KernelCache,
+        is_stored: Callable[[int], bool],
+        newly_stored: Sequence[NewlyStored],
+    ) -> None:
         self._tree = tree
         self._kind = kind
+        self._kernel = kernel
+        self._is_stored = is_stored
+        self._newly_stored = newly_stored
+        self.skills = {ino for ino, each in tree.inodes.items() if each.directory and SKILL in each.directory.entries}
+        self._unstored: set[int] = set()
+        """Directories whose present times the store does not have."""
         self._chains: dict[int, tuple[int, ...]] = {}
-        """What :meth:`_chain` returned, for as long as the tree has this shape: writes ask again and again."""
+        """What :meth:`_chain` returned, while nothing moves: writes ask for the same directory again and again."""
         self._watched: set[int] = set()
-        """The skills and the directories above them, of this shape."""
+        """The directories of skills, and all directories above them."""
+        self._above: tuple[int, ...] = ()
+        self._moved: tuple[int, ...] = ()
+        self._reshapes = False
+        self.wakes_on = frozenset({SKILL})
         self._look_again()
 
-    def above(self, change: Change) -> tuple[int, ...]:
-        """Return the directories in whose times *change*, which is not applied yet, must show.
+    # --- the hook
 
-        That is each directory above content or names that change, from the nearest one that holds a SKILL.md before or
-        after the change, up to the root; or all of them, or none, as the rule has it.
+    def additions(self, change: Change, now_ns: int) -> tuple[Op, ...]:
+        """See :meth:`Hook.additions`: new times of the directories above *change*, except those it moves itself."""
+        due = self._due(change)
+        return self._restamped(due, now_ns) if due else ()
+
+    def _due(self, change: Change) -> set[int]:
+        above = self.above(change)
+        due = set(self.seen(above))
+        if self._unstored:
+            parents = {ino for newly_stored in self._newly_stored for ino in newly_stored(change)}
+            around = {ino for parent in parents for ino in self._chain(parent)}
+            due |= self._unstored & around.union(above)
+        return due - {op.ino for op in change.ops if isinstance(op, PutInode)}
+
+    def _restamped(self, inos: Iterable[int], now_ns: int) -> tuple[Op, ...]:
+        draft = Draft(self._tree, now_ns)
+        for ino in inos:
+            draft.modify(ino)
+        return draft.change(grows=False).ops
+
+    def applying(self, effects: Effects) -> None:
+        """See :meth:`Hook.applying`: what lies above the change can only be found before it is applied."""
+        self._above = self.above(effects.memory)
+        self._moved = self._moved_by(effects.memory)
+        self._reshapes = any(self._is_reshaping(op) for op in effects.memory.ops)
+
+    def applied(self, effects: Effects, inos: tuple[int, ...]) -> Mutation | None:
+        """See :meth:`Hook.applied`.
+
+        A directory above the change that somebody has seen now was seen while the commit was under way: its time must
+        move again before the caller is answered.
         """
-        if self._kind is DirectoryMtime.POSIX:
-            return ()
-        if self._shape != self._tree.shape:
+        if self._moved:
+            self._kernel.forget_attributes(self._moved)
+        self._record(effects)
+        seen = self.seen(self._above)
+        return self._follow_up(seen) if seen else None
+
+    def _follow_up(self, inos: tuple[int, ...]) -> Mutation:
+        def plan(now_ns: int) -> Change:
+            return Change(self._restamped(self.seen(inos), now_ns), grows=False)
+
+        return Mutation(partial(self.seen, inos), plan, "new times of directories")
+
+    def _record(self, effects: Effects) -> None:
+        """Record which directories hold a SKILL.md, and which have times that the store does not have."""
+        for op in effects.memory.ops:
+            if isinstance(op, PutEntry) and op.name == SKILL:
+                self.skills.add(op.parent)
+            elif isinstance(op, DropEntry) and op.name == SKILL:
+                self.skills.discard(op.parent)
+        self._unstored -= {op.ino for op in effects.store.ops if isinstance(op, (PutInode, DropInode))}
+        if effects.store is not effects.memory:
+            stored = {op.ino for op in effects.store.ops if isinstance(op, PutInode)}
+            times = (op.ino for op in effects.memory.ops if isinstance(op, PutInode) and op.attributes.is_directory)
+            self._unstored |= {ino for ino in times if ino not in stored and self._is_stored(ino)}
+        if self._reshapes:
             self._look_again()
-        if not (self._watched or self._kind is DirectoryMtime.ALL or _brings_a_skill(change)):
-            return ()  # which is what most scopes are asked for most of the time
+        self._set_active()
+
+    def _look_again(self) -> None:
+        self._chains.clear()
+        self._watched = {ino for skill in self.skills for ino in self._and_above(skill)}
+        self._set_active()
+
+    def _set_active(self) -> None:
+        self.active = bool(self._watched or self._unstored) or self._kind is DirectoryMtime.ALL
+
+    # --- which directories
+
+    def above(self, change: Change) -> tuple[int, ...]:
+        """Return the directories whose times *change*, which is not applied yet, must move.
+
+        For each content or name that changes these are the directories above it, from the nearest one that holds a
+        SKILL.md before or after the change, up to the root. The rule ``all`` has all directories above it.
+        """
         found: set[int] = set()
         for op in change.ops:
             if isinstance(op, (PutEntry, DropEntry)):
@@ -49,81 +147,68 @@ class DirectoryTimes:
                     found.update(self._chain(parent))
         return tuple(found)
 
-    def around(self, parents: Iterable[int]) -> tuple[int, ...]:
-        """Return the directories in whose times a name that comes or goes in *parents* must show, but for a skill's."""
-        if self._kind is DirectoryMtime.POSIX:
-            return ()
-        return tuple({ino for parent in parents for ino in self._chain(parent)})
+    def _moved_by(self, change: Change) -> tuple[int, ...]:
+        """Return the directories whose times *change* moves, as far as somebody caches them.
 
-    def _look_again(self) -> None:
-        self._shape = self._tree.shape
-        self._chains.clear()
-        self._watched = {ino for skill in self._tree.skills for ino in self._and_above(skill)}
-
-    def moved(self, change: Change, above: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the directories of which a *change* with these *above* it moves the times, and of which that matters.
-
-        Those are also the ones that move as POSIX says: who makes a name there hears of that with the answer to it,
-        others should as soon as it is so.
+        Times that move as POSIX says count too: who makes a name learns of it with the answer, others must learn of it
+        at once.
         """
+        inos = (op.ino for op in change.ops if isinstance(op, PutInode) and op.attributes.is_directory)
         if self._kind is DirectoryMtime.ALL:
-            return tuple(op.ino for op in change.ops if isinstance(op, PutInode) and op.attributes.is_directory)
-        if not (above or self._watched):
-            return ()
-        inos = (op.ino for op in change.ops if isinstance(op, PutInode))
-        return tuple(ino for ino in inos if ino in self._watched or ino in above)
+            return tuple(inos)
+        return tuple(ino for ino in inos if ino in self._watched or ino in self._above)
 
     def seen(self, inos: Iterable[int]) -> tuple[int, ...]:
-        """Return those of *inos* that are there and whose present modification time somebody has seen."""
+        """Return those of *inos* that exist and whose present modification time somebody has seen."""
         present = ((ino, self._tree.inodes.get(ino)) for ino in inos)
         return tuple(ino for ino, inode in present if inode is not None and inode.shown and not inode.is_orphan)
 
-    def moving(self, change: Change, inos: tuple[int, ...], now_ns: int) -> Change:
-        """Return *change*, planned for *now_ns*, extended by new times of the directories *inos*."""
-        if not inos:
-            return change
-        draft = Draft(self._tree, now_ns)
-        for ino in inos:
-            draft.modify(ino)
-        return Change((*draft.change(grows=False).ops, *change.ops), change.grows)
-
     def _changed_in(self, op: PutInode | PutChunks | DropChunks) -> tuple[int, ...]:
-        """Return the directories of the file whose content *op* changes: none if it does not, or makes the file."""
+        """Return the directories of the file whose content *op* changes: none if it changes none, or makes the file."""
         inode = self._tree.inodes.get(op.ino)
         if inode is None or (isinstance(op, PutInode) and op.attributes.size == inode.attributes.size):
             return ()
         return inode.parents
 
     def _above_name(self, op: PutEntry | DropEntry, change: Change) -> Iterable[int]:
-        """Return the directories above a name that comes or goes. A skill that does is news to all of them."""
+        """Return the directories above a name that comes or goes. A SKILL.md is news to all of them."""
         if op.parent not in self._tree.inodes:
-            return self._and_above(self._present(op.parent, change)) if op.name == SKILL else ()
+            return self._and_above(self._first_present(op.parent, change)) if op.name == SKILL else ()
         if op.name == SKILL or self._carries_skills(op):
             return self._and_above(op.parent)
         return self._chain(op.parent)
 
-    def _present(self, ino: int, change: Change) -> int:
-        """Return the directory in which *change* begins to grow the branch that brings in directory *ino*."""
+    def _first_present(self, ino: int, change: Change) -> int:
+        """Return the directory in the tree to which *change* adds the branch that has the new directory *ino*."""
         new = {op.ino: op.parent for op in change.ops if isinstance(op, PutEntry)}
         while ino not in self._tree.inodes:
             ino = new[ino]
         return ino
 
     def _carries_skills(self, op: PutEntry | DropEntry) -> bool:
-        """Whether a directory with a skill in it, at any depth, gets or loses the name."""
-        if not self._tree.skills:
+        """Whether the name comes to or goes from a directory that has a skill in it, at any depth."""
+        if not self.skills:
             return False
         here = self._tree.directory(op.parent).entries.get(op.name)
         inos = {entry.ino for entry in (here, op) if isinstance(entry, (Entry, PutEntry))}
         directories = [ino for ino in inos & self._tree.inodes.keys() if self._tree.inode(ino).directory is not None]
-        return any(self._tree.is_below(skill, ino) for skill in self._tree.skills for ino in directories)
+        return any(self._tree.is_below(skill, ino) for skill in self.skills for ino in directories)
+
+    def _is_reshaping(self, op: Op) -> bool:
+        """Whether *op* changes which directories lie above a skill: a SKILL.md comes or goes, or a directory moves."""
+        if not isinstance(op, (PutEntry, DropEntry)):
+            return False
+        if op.name == SKILL:
+            return True
+        moved = self._tree.inodes.get(op.ino) if isinstance(op, PutEntry) else None
+        return moved is not None and moved.directory is not None and moved.directory.parent != op.parent
 
     def _chain(self, ino: int) -> tuple[int, ...]:
-        """Return the directories whose times move with directory *ino*: they begin there, or further up, or nowhere."""
+        """Return the directories whose times move with directory *ino*: from it or from further up; maybe none."""
         chain = self._chains.get(ino)
         if chain is None:
             above = tuple(self._and_above(ino))
-            skills = self._tree.skills if self._kind is DirectoryMtime.SKILLS else set(above)
+            skills = self.skills if self._kind is DirectoryMtime.SKILLS else set(above)
             first = next((index for index, each in enumerate(above) if each in skills), len(above))
             chain = self._chains[ino] = above[first:]
         return chain
@@ -133,10 +218,3 @@ class DirectoryTimes:
             yield ino
             ino = self._tree.directory(ino).parent
         yield ROOT
-
-
-def _brings_a_skill(change: Change) -> bool:
-    for op in change.ops:  # noqa: SIM110 (a generator costs more than the loop, and every change comes here)
-        if isinstance(op, PutEntry) and op.name == SKILL:
-            return True
-    return False

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from vfsd.errors import FsError
 from vfsd.tree.draft import NAME_MAX
 
+SKILL = b"SKILL.md"
+"""The name of the file that makes its directory a skill."""
+
 _FENCE = b"---"
 _MOST = 16_384
 """Most bytes between the fences: parsing takes the daemon's time, and a head is some hundred bytes long."""

@@ -1,7 +1,8 @@
-"""What of a tree is not stored: seeded inodes, and the stored names that lie hidden under them. It plans nothing.
+"""What of a tree is not stored: seeded inodes, and the stored entries that they hide. It plans nothing.
 
-An unstored inode has exactly one name, its *home*: whatever gives it another makes it a stored one. An entry is stored
-if its inode is, but for the *shadowed* ones: those only the store has, under a name where a seed stands.
+An unstored inode has exactly one name, its *home*: whatever gives it another name makes it a stored one. An entry is
+stored if its inode is stored. The exception are *shadowed* entries: only the store has them, under a name that a seed
+has taken.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from vfsd.tree.tree import Tree
 
 
 class SeedIndex:
-    """The books: ``homes`` by unstored inode, ``shadowed`` entries by their place.
+    """``homes`` by unstored inode, and ``shadowed`` entries by their key.
 
     ``content_bytes`` is how much content the unstored inodes hold.
     """
@@ -26,16 +27,16 @@ class SeedIndex:
         self._subdirectories: dict[int, set[int]] = {}
 
     def add(self, inode: Inode, home: EntryKey) -> None:
-        """Enter an inode that only memory has."""
+        """Add an inode that only memory has."""
         self.homes[inode.ino] = home
-        held = sum(map(len, inode.chunks.values()))
-        self._sizes[inode.ino] = held
-        self.content_bytes += held
+        size = sum(map(len, inode.chunks.values()))
+        self._sizes[inode.ino] = size
+        self.content_bytes += size
         if inode.directory is not None:
             self._subdirectories.setdefault(home.parent, set()).add(inode.ino)
 
     def discard(self, ino: int) -> None:
-        """Strike an inode out, if it is in the books: it is stored now, or gone."""
+        """Remove an inode, if it is here: it is stored now, or gone."""
         home = self.homes.pop(ino, None)
         if home is None:
             return
@@ -45,8 +46,8 @@ class SeedIndex:
         if not siblings:
             self._subdirectories.pop(home.parent, None)
 
-    def emptied(self, ino: int) -> None:
-        """Take note that file *ino* has lost its content, if it is in the books."""
+    def truncated(self, ino: int) -> None:
+        """Record that file *ino* has lost its content, if it is here."""
         if ino in self.homes:
             self.content_bytes -= self._sizes[ino]
             self._sizes[ino] = 0
@@ -56,7 +57,7 @@ class SeedIndex:
         return self._subdirectories.get(ino, frozenset())
 
     def above(self, ino: int) -> Iterator[int]:
-        """Yield the directories above unstored inode *ino*, up to and with the first that is stored."""
+        """Yield the directories above unstored inode *ino*, up to the first that is stored, and that one."""
         while ino in self.homes:
             ino = self.homes[ino].parent
             yield ino
@@ -66,12 +67,12 @@ class SeedIndex:
         within = {parent for parent in {home.parent for home in self.homes.values()} if tree.is_below(parent, top)}
         yield from (ino for ino, home in self.homes.items() if home.parent in within)
 
-    def touched(self, inos: tuple[int, ...]) -> tuple[int, ...]:
-        """Return *inos* and what a change of them may touch beyond: what storing them would change, and uncover."""
+    def touched(self, inos: tuple[int, ...]) -> list[int]:
+        """Return what a change of *inos* also touches: directories that become stored, and files that it uncovers."""
         more: list[int] = []
         for ino in inos:
             if ino in self.homes:
                 more += self.above(ino)
                 shadow = self.shadowed.get(self.homes[ino])
                 more += () if shadow is None else (shadow.ino,)
-        return (*inos, *more) if more else inos
+        return more

@@ -1,106 +1,135 @@
-"""The overlay of seeds over a stored scope: who knows which inodes are seeded, which skills, and what hides what.
+"""The overlay of seeds over a stored scope: which inodes are seeded, which skills there are, and what hides what.
 
-It changes with the tree, never before: every change is first translated, and entered in the books once it was applied.
+It is a hook of the pipeline. It tells what the store must get of a change, and records a change only when memory has
+taken it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from vfsd.scope.hooks import Effects, Hook, Mutation, Usage
 from vfsd.seeds.index import SeedIndex
 from vfsd.seeds.plan import PathNames, SeededSkill, SeedPlan
-from vfsd.seeds.translate import Step, translate
-from vfsd.tree.change import ROOT, Change, DropInode, PutEntry, PutInode
+from vfsd.seeds.translate import SeedEffects, translate
+from vfsd.tree.change import ROOT, Change, DropChunks, DropInode, PutEntry, PutInode
 from vfsd.tree.plan_names import EntryKey
 from vfsd.tree.tree import Tree
 
 
 class ListedSeed(NamedTuple):
-    """A seed: the names that lead to it, its place, and ``seeded``, ``shadows`` or ``kept``."""
+    """A seed: the names that lead to it, its key, and ``seeded``, ``shadows`` or ``kept``."""
 
     names: PathNames
     key: EntryKey
     state: str
 
 
-class SeedOverlay:
-    """The seeds of *tree*. ``ledger`` is what of the tree is not stored."""
+class SeedOverlay(Hook):
+    """The seeds of *tree*. ``index`` is what of the tree is not stored."""
 
     def __init__(self, tree: Tree) -> None:
-        self.ledger = SeedIndex()
+        self.index = SeedIndex()
         self._tree = tree
         self._skills: dict[int, SeededSkill] = {}
         self._kept: dict[EntryKey, int] = {}
 
-    # --- changes of the mount
+    # --- the hook
 
-    def touched(self, inos: tuple[int, ...]) -> tuple[int, ...]:
-        """Return *inos* and what a change of them may touch because of seeds."""
-        return self.ledger.touched(inos) if self.ledger.homes else inos
+    def touched(self, inos: tuple[int, ...]) -> Iterable[int]:
+        """See :meth:`Hook.touched`."""
+        return self.index.touched(inos)
 
-    def stirred(self, change: Change) -> set[int]:
-        """Return the directories in which *change* may let seeds become stored: news to the store, if not to memory."""
-        homes = self.ledger.homes
+    def touched_below(self, directory: int) -> Iterable[int]:
+        """See :meth:`Hook.touched_below`: seeds below a directory that moves become stored."""
+        return self.index.below(self._tree, directory)
+
+    def effects(self, effects: Effects, inos: tuple[int, ...], now_ns: int) -> Effects:
+        """See :meth:`Hook.effects`."""
+        return translate(self._tree, self.index, effects.memory, now_ns) if self.index.homes else effects
+
+    def applied(self, effects: Effects, inos: tuple[int, ...]) -> Mutation | None:
+        """See :meth:`Hook.applied`."""
+        if isinstance(effects, SeedPlan):
+            self._seeded(effects)
+        else:
+            self._changed(effects)
+        self.active = bool(self.index.homes or self._skills)
+        return None
+
+    @property
+    def unstored(self) -> Usage:
+        """See :meth:`Hook.unstored`."""
+        return Usage(self.index.content_bytes, len(self.index.homes))
+
+    def newly_stored_in(self, change: Change) -> set[int]:
+        """Return the directories in which *change* may make seeds stored: memory has them already, the store not."""
+        homes = self.index.homes
         if not homes:
             return set()
         inos = {op.ino for op in change.ops if isinstance(op, PutInode)} & homes.keys()
         for op in change.ops:
             if isinstance(op, PutEntry) and op.ino in self._tree.inodes and self._is_directory(op.ino):
-                inos.update(self.ledger.below(self._tree, op.ino))
+                inos.update(self.index.below(self._tree, op.ino))
         return {homes[ino].parent for ino in inos}
 
-    def translated(self, change: Change, now_ns: int) -> Step:
-        """Return what *change*, planned at *now_ns*, is to memory and to the store."""
-        return translate(self._tree, self.ledger, change, now_ns) if self.ledger.homes else Step(change, change)
+    # --- recording
 
-    def applied(self, step: Step) -> None:
-        """Enter a *step* that memory has taken. A directory that it moved is no skill any more, nor part of one."""
+    def _changed(self, effects: Effects) -> None:
+        """Record a change by somebody. A directory that it moved is no skill any more, and no part of one."""
         if self._skills:
-            self._let_go([op.ino for op in step.memory.ops if isinstance(op, PutEntry)])
-        if self.ledger.homes:
-            self._strike(step.memory)
-            for ino in step.fresh:
-                self.ledger.discard(ino)
-            for key in step.bared:
-                self.ledger.shadowed.pop(key, None)
+            self._forget_moved([op.ino for op in effects.memory.ops if isinstance(op, PutEntry)])
+        if not self.index.homes:
+            return
+        self._forget_dropped(effects.memory)
+        for op in effects.memory.ops:
+            if isinstance(op, DropChunks) and op.numbers is None:
+                self.index.truncated(op.ino)
+        for ino in effects.newly_stored:
+            self.index.discard(ino)
+        if isinstance(effects, SeedEffects):
+            for key in effects.uncovered:
+                self.index.shadowed.pop(key, None)
 
-    def _let_go(self, named: list[int]) -> None:
+    def _forget_moved(self, named: list[int]) -> None:
         for moved in (ino for ino in named if self._is_directory(ino)):
             left = [(ino, self._skills[ino]) for ino, _ in self.skills() if not self._tree.is_below(ino, moved)]
             self._skills = {ino: skill.without_part(moved) for ino, skill in left}
 
-    def _strike(self, change: Change) -> None:
+    def _forget_dropped(self, change: Change) -> None:
         for op in change.ops:
             if isinstance(op, DropInode):
-                self.ledger.discard(op.ino)
+                self.index.discard(op.ino)
                 self._skills.pop(op.ino, None)
 
-    # --- seeding
-
-    def planted(self, planted: SeedPlan) -> None:
-        """Enter a seeding that memory has taken."""
-        self._strike(planted.change)
-        for key in planted.restored:
-            del self.ledger.shadowed[key]
-        for ino, home in planted.homes.items():
-            self.ledger.add(self._tree.inode(ino), home)
-        self.ledger.shadowed.update(planted.shadowed)
-        self._kept.update(planted.kept)
-        for key in planted.given_up:
+    def _seeded(self, plan: SeedPlan) -> None:
+        """Record a seeding."""
+        self._forget_dropped(plan.memory)
+        for key in plan.restored:
+            del self.index.shadowed[key]
+        for ino, home in plan.homes.items():
+            self.index.add(self._tree.inode(ino), home)
+        self.index.shadowed.update(plan.shadowed)
+        self._kept.update(plan.kept)
+        for key in plan.given_up:
             self._kept.pop(key, None)
-        self._skills.update(planted.skills)
+        self._skills.update(plan.skills)
 
     def forget_skills(self, names: PathNames) -> None:
-        """Forget that the directories at and below *names* are those of skills, and those that are gone."""
+        """Forget the skills of the directories at and below *names*, and the skills that are gone."""
         known = self.known_paths()
         there = (ino for ino, _ in self.skills())
         left = {ino for ino in there if self.path(ino, known)[: len(names)] != names}
         self._skills = {ino: skill for ino, skill in self._skills.items() if ino in left}
 
-    def skill(self, directory: int) -> SeededSkill | None:
-        """Return the skill of *directory*, if it is a skill's."""
-        return self._skills.get(directory)
-
     # --- looking
+
+    def is_stored(self, ino: int) -> bool:
+        """Whether the store has inode *ino*."""
+        return ino not in self.index.homes
+
+    def skill(self, directory: int) -> SeededSkill | None:
+        """Return the skill of *directory*, if it is the directory of one."""
+        return self._skills.get(directory)
 
     def skills(self) -> list[tuple[int, str]]:
         """Return the directory (inode number) and the name of every seeded skill that is still there."""
@@ -112,23 +141,23 @@ class SeedOverlay:
 
     @property
     def files(self) -> int:
-        """How many seeded files there are, directories left out."""
-        return sum(not self._is_directory(ino) for ino in self.ledger.homes)
+        """How many seeded files there are, without directories."""
+        return sum(not self._is_directory(ino) for ino in self.index.homes)
 
     @property
     def shadowing(self) -> int:
-        """How many of them hide a stored file."""
-        return len(self.ledger.shadowed)
+        """How many seeds hide a stored file."""
+        return len(self.index.shadowed)
 
     def listing(self) -> list[ListedSeed]:
-        """Return all seeds but directories, and the stored files that were kept in place of one, by their paths."""
+        """Return all seeds without directories, and the stored files that were kept in place of one, by their paths."""
         return sorted(self._listed())
 
     def _listed(self) -> Iterator[ListedSeed]:
         known = self.known_paths()
-        for ino, key in self.ledger.homes.items():
+        for ino, key in self.index.homes.items():
             if not self._is_directory(ino):
-                state = "shadows" if key in self.ledger.shadowed else "seeded"
+                state = "shadows" if key in self.index.shadowed else "seeded"
                 yield ListedSeed((*self.path(key.parent, known), key.name), key, state)
         for key in self.kept():
             yield ListedSeed((*self.path(key.parent, known), key.name), key, "kept")
@@ -137,7 +166,7 @@ class SeedOverlay:
         return self._tree.inode(ino).directory is not None
 
     def kept(self) -> list[EntryKey]:
-        """Return the places where a stored file was kept in place of a seed, and still is."""
+        """Return the keys where a stored file was kept in place of a seed and still is."""
         return [key for key, ino in self._kept.items() if self._is_kept(key, ino)]
 
     def _is_kept(self, key: EntryKey, ino: int) -> bool:
@@ -147,16 +176,16 @@ class SeedOverlay:
     def directories_below(self, names: PathNames) -> list[int]:
         """Return the seeded directories at and below *names*, the deepest first."""
         known = self.known_paths()
-        seeded = ((self.path(ino, known), ino) for ino in self.ledger.homes if self._is_directory(ino))
+        seeded = ((self.path(ino, known), ino) for ino in self.index.homes if self._is_directory(ino))
         below = [(path, ino) for path, ino in seeded if path[: len(names)] == names]
         return [ino for _, ino in sorted(below, key=lambda pair: -len(pair[0]))]
 
     def known_paths(self) -> dict[int, PathNames]:
-        """Return what :meth:`path` begins with."""
+        """Return what :meth:`path` starts with."""
         return {ROOT: ()}
 
     def path(self, directory: int, known: dict[int, PathNames]) -> PathNames:
-        """Return the names that lead to *directory*; what is *known* of others is looked up, and added to."""
+        """Return the names that lead to *directory*. Paths in *known* are used, and new ones are added to it."""
         below: list[int] = []
         while directory not in known:
             below.append(directory)

@@ -1,19 +1,20 @@
 """Planning what a seeding does to the tree in memory: new files under their names, and seeds that go again.
 
-Pure, and it touches neither tree nor ledger. It never looks at the store: what is stored under a name where a seed
+Pure, and it touches neither tree nor index. It never looks at the store: what is stored under a name where a seed
 comes to stand stays as it is, out of sight.
 """
 
 import errno
 import stat
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vfsd.clock import stamp
 from vfsd.errors import FsError
+from vfsd.scope.hooks import Effects
 from vfsd.seeds.index import SeedIndex
-from vfsd.tree.change import ROOT, Attributes, Change, DropEntry, PutEntry
-from vfsd.tree.draft import Draft, check_name
+from vfsd.tree.change import ROOT, Attributes, DropEntry
+from vfsd.tree.draft import Draft, check_name, stamp
 from vfsd.tree.inode import Entry, Inode
 from vfsd.tree.plan_names import EntryKey, NewInode, first_attributes
 from vfsd.tree.plan_subtree import FileContent
@@ -62,30 +63,30 @@ class SeededSkill(NamedTuple):
         return self._replace(parts=frozenset(part for part in self.parts if part[1] != moved))
 
 
-class SeedPlan(NamedTuple):
-    """A planned seeding: what it does to memory, and to the books.
+@dataclass(slots=True)
+class SeedPlan(Effects):
+    """A planned seeding: what it does to memory, and to the records of what is seeded. The store gets nothing.
 
-    *homes* are those of the new inodes, *shadowed* the stored entries that are hidden from now on, *restored* the
-    places where one is seen again. *kept* are places where a stored file stayed in sight, *given_up* those where nobody
-    asks for a seed any more. *skills* are those seeded, by directory; *removed* is how many seeds went.
+    *homes* are the homes of the new inodes. *shadowed* are the stored entries that are hidden from now on; at the keys
+    *restored* one is shown again. At the keys *kept* a stored file stayed visible; at *given_up* nobody asks for a seed
+    any more. *skills* are the seeded skills by directory. *removed* is how many seeds went.
     """
 
-    change: Change
-    homes: dict[int, EntryKey]
-    shadowed: dict[EntryKey, Entry]
-    restored: tuple[EntryKey, ...]
-    kept: dict[EntryKey, int]
-    given_up: frozenset[EntryKey]
-    skills: dict[int, SeededSkill]
-    removed: int
+    homes: dict[int, EntryKey] = field(default_factory=dict)
+    shadowed: dict[EntryKey, Entry] = field(default_factory=dict)
+    restored: tuple[EntryKey, ...] = ()
+    kept: dict[EntryKey, int] = field(default_factory=dict)
+    given_up: frozenset[EntryKey] = frozenset()
+    skills: dict[int, SeededSkill] = field(default_factory=dict)
+    removed: int = 0
 
 
 class SeedPlanner:
     """One seeding of *tree* in the making, at *now_ns*."""
 
-    def __init__(self, tree: Tree, ledger: SeedIndex, terms: SeedTerms, now_ns: int) -> None:
+    def __init__(self, tree: Tree, index: SeedIndex, terms: SeedTerms, now_ns: int) -> None:
         self._tree = tree
-        self._ledger = ledger
+        self._index = index
         self._terms = terms
         self._now_ns = now_ns
         self._draft = Draft(tree, now_ns)
@@ -103,13 +104,13 @@ class SeedPlanner:
 
     # --- making
 
-    def put(self, names: PathNames, leaf: SeedNode) -> None:
-        """Seed *leaf* at *names*, from the root, with the directories that are missing.
+    def put(self, names: PathNames, node: SeedNode) -> None:
+        """Seed *node* at *names*, from the root, with the directories that are missing.
 
         Errors: EISDIR, ENOTDIR (a directory and another file cannot take each other's place), ENAMETOOLONG.
         """
-        if stat.S_ISDIR(leaf.mode):
-            self.directory(names, leaf.mode)
+        if stat.S_ISDIR(node.mode):
+            self.directory(names, node.mode)
             return
         if names in self._directories:
             raise FsError(errno.EISDIR, f"{_text(names)} is a directory, where a file is to be seeded")
@@ -118,8 +119,8 @@ class SeedPlanner:
         present = self._child(key)
         if present is not None and present.directory is not None:
             raise FsError(errno.EISDIR, f"{_text(names)} is a directory, where a file is to be seeded")
-        if present is None or self._gives_way(present, key, leaf):
-            self._make(key, leaf, present)
+        if present is None or self._gives_way(present, key, node):
+            self._make(key, node, present)
 
     def directory(self, names: PathNames, mode: int = DIRECTORY_MODE) -> int:
         """Return the directory at *names*, a new one with *mode* if there is none. Errors: ENOTDIR, ENAMETOOLONG."""
@@ -138,10 +139,10 @@ class SeedPlanner:
     def _child(self, key: EntryKey) -> Inode | None:
         return self._tree.child(*key) if key.parent in self._tree.inodes else None
 
-    def _gives_way(self, present: Inode, key: EntryKey, leaf: SeedNode) -> bool:
-        """Whether *leaf* is to replace what is *present*; a seed goes then, and a stored file is hidden."""
-        if present.ino in self._ledger.homes:
-            if _is(present, leaf):
+    def _gives_way(self, present: Inode, key: EntryKey, node: SeedNode) -> bool:
+        """Whether *node* is to replace what is *present*; a seed goes then, and a stored file is hidden."""
+        if present.ino in self._index.homes:
+            if _is(present, node):
                 return False
             self._draft.unlink(present.ino)
         elif self._terms.keep:
@@ -151,22 +152,22 @@ class SeedPlanner:
             self._shadowed[key] = self._tree.directory(key.parent).entries[key.name]
         return True
 
-    def _make(self, key: EntryKey, leaf: SeedNode, replaced: Inode | None) -> None:
-        """Make *leaf* at *place*, modified later than what was seen there."""
-        ino = self._add(key, leaf)
+    def _make(self, key: EntryKey, node: SeedNode, replaced: Inode | None) -> None:
+        """Make *node* at *place*, modified later than what was seen there."""
+        ino = self._add(key, node)
         if replaced is not None:
             modified_ns = stamp(self._now_ns, replaced.attributes.mtime_ns, replaced.shown)
             attributes = self._draft.attributes(ino)
             self._draft.add(ino, attributes._replace(mtime_ns=modified_ns, ctime_ns=modified_ns))
 
-    def _add(self, key: EntryKey, leaf: SeedNode) -> int:
+    def _add(self, key: EntryKey, node: SeedNode) -> int:
         ino = self._tree.allocate()
-        new = NewInode(leaf.mode, self._terms.uid, self._terms.gid, target=leaf.target)
+        new = NewInode(node.mode, self._terms.uid, self._terms.gid, target=node.target)
         attributes = first_attributes(self._draft.attributes(key.parent), new, self._now_ns)
         self._modify(key.parent, +1 if attributes.is_directory else 0)
-        self._draft.add(ino, attributes._replace(size=leaf.whole.size) if attributes.is_regular else attributes)
+        self._draft.add(ino, attributes._replace(size=node.whole.size) if attributes.is_regular else attributes)
         self._draft.put_entry(key.parent, key.name, ino)
-        self._draft.put_chunks(ino, leaf.whole.chunks)
+        self._draft.put_chunks(ino, node.whole.chunks)
         self._homes[ino] = key
         return ino
 
@@ -200,12 +201,12 @@ class SeedPlanner:
         """Let the seed at *place* go, if one stands there; what was hidden under it is seen again."""
         self._given_up.add(key)
         present = self._child(key)
-        if present is None or present.ino not in self._ledger.homes or present.directory is not None:
+        if present is None or present.ino not in self._index.homes or present.directory is not None:
             return
         self._removed += 1
         self._draft.modify(key.parent)
         self._draft.unlink(present.ino)
-        shadow = self._ledger.shadowed.get(key)
+        shadow = self._index.shadowed.get(key)
         if shadow is None:
             self._draft.drop_entry(*key)
             self._gone.add(key)
@@ -218,8 +219,8 @@ class SeedPlanner:
         filled = {home.parent for home in self._homes.values()}
         for start in directories:
             ino = start
-            while ino in self._ledger.homes and ino not in filled and self._is_bare(ino):
-                home = self._ledger.homes[ino]
+            while ino in self._index.homes and ino not in filled and self._is_bare(ino):
+                home = self._index.homes[ino]
                 if home not in self._gone:
                     self._gone.add(home)
                     self._draft.modify(home.parent)
@@ -231,32 +232,32 @@ class SeedPlanner:
     def _is_bare(self, ino: int) -> bool:
         return all(EntryKey(ino, name) in self._gone for name in self._tree.directory(ino).entries)
 
-    def planted(self) -> SeedPlan:
+    def plan(self) -> SeedPlan:
         """Return the finished plan."""
         return SeedPlan(
-            self._draft.change(grows=bool(self._homes)),
-            self._homes,
-            self._shadowed,
-            tuple(self._restored),
-            self._kept,
-            frozenset(self._given_up - self.keys),
-            self._skills,
-            self._removed,
+            memory=self._draft.change(grows=bool(self._homes)),
+            untold=_answered_at_root(self._skills.values()),
+            homes=self._homes,
+            shadowed=self._shadowed,
+            restored=tuple(self._restored),
+            kept=self._kept,
+            given_up=frozenset(self._given_up - self.keys),
+            skills=self._skills,
+            removed=self._removed,
         )
 
 
-def touched(tree: Tree, change: Change) -> tuple[int, ...]:
-    """Return the inodes of *tree* that a planned seeding concerns."""
-    named = (op.parent if isinstance(op, PutEntry | DropEntry) else op.ino for op in change.ops)
-    return tuple(dict.fromkeys(ino for ino in named if ino in tree.inodes))
+def _answered_at_root(skills: Iterable[SeededSkill]) -> tuple[DropEntry, ...]:
+    """Return the names at the root whose lookup may be answered once *skills* are seeded: the kernel must ask again."""
+    return tuple(DropEntry(ROOT, name) for name in sorted({name for skill in skills for name, _ in skill.parts}))
 
 
-def _is(inode: Inode, leaf: SeedNode) -> bool:
-    """Whether *inode* is what *leaf* would make."""
+def _is(inode: Inode, node: SeedNode) -> bool:
+    """Whether *inode* is what *node* would make."""
     attributes: Attributes = inode.attributes
-    same = attributes.mode == leaf.mode and attributes.target == leaf.target
+    same = attributes.mode == node.mode and attributes.target == node.target
     content = (attributes.size, inode.chunks) if attributes.is_regular else (0, {})
-    return same and content == (leaf.whole.size, leaf.whole.chunks)
+    return same and content == (node.whole.size, node.whole.chunks)
 
 
 def _checked(name: bytes) -> bytes:

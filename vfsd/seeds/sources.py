@@ -13,21 +13,20 @@ from typing import NamedTuple
 
 from vfsd.config import SeedSpec
 from vfsd.errors import FsError, UsageError
-from vfsd.seeds.frontmatter import FrontMatter, front_matter
+from vfsd.seeds.frontmatter import SKILL, FrontMatter, front_matter
 from vfsd.seeds.plan import PathNames, SeedNode
 from vfsd.tree.change import PERMISSIONS
 from vfsd.tree.plan_subtree import FileContent
-from vfsd.tree.tree import SKILL
 
 SKILLS = "/skills"
 """Where skills are shown unless told otherwise."""
 
 
 class SeedSource(NamedTuple):
-    """Something to be seeded at *dest*: *leaves* by their names below it. *skill* says that it is a skill."""
+    """Something to be seeded at *dest*: *nodes* by their names below it. *skill* says that it is a skill."""
 
     dest: bytes
-    leaves: dict[PathNames, SeedNode]
+    nodes: dict[PathNames, SeedNode]
     skill: FrontMatter | None = None
 
 

@@ -1,12 +1,13 @@
-"""What the store must get of a change that was planned against memory, where memory holds more than the store does.
+"""What the store must get of a change, while memory holds seeds that the store does not have.
 
-Pure: it reads the tree and the ledger, and changes neither. What a change gives a name, or content, or another owner
-becomes stored, with all of it and the directories above it; what happens to seeds alone stays in memory.
+Pure: it reads the tree and the index and changes neither. A seed becomes stored when a change gives it a name, content
+or attributes: whole, with the directories above it. What happens to seeds alone stays in memory.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
+from vfsd.scope.hooks import Effects
 from vfsd.seeds.index import SeedIndex
 from vfsd.tree.change import (
     Attributes,
@@ -25,71 +26,68 @@ from vfsd.tree.plan_names import EntryKey
 from vfsd.tree.tree import Tree
 
 
-class Step(NamedTuple):
-    """One change as *memory* takes it and as the *store* does.
+@dataclass(slots=True)
+class SeedEffects(Effects):
+    """The effects of a change that concerns seeds.
 
-    The inodes *fresh* become stored by it, the names *bared* no longer hide a stored file; *unlinked* is what that
-    does to those files.
+    The names *uncovered* hide no stored file any longer.
     """
 
-    memory: Change
-    store: Change
-    fresh: frozenset[int] = frozenset()
-    bared: tuple[EntryKey, ...] = ()
-    unlinked: tuple[Op, ...] = ()
+    uncovered: tuple[EntryKey, ...] = ()
 
 
-def translate(tree: Tree, ledger: SeedIndex, change: Change, now_ns: int) -> Step:
-    """Return what *change*, planned at *now_ns*, means to the store of *tree* but for what is in *ledger*."""
-    if not any(_concerns(ledger, op) or _moves_seeds(tree, ledger, op) for op in change.ops):
-        return Step(change, change)
-    return _Translation(tree, ledger, change, now_ns).step()
+def translate(tree: Tree, index: SeedIndex, change: Change, now_ns: int) -> Effects:
+    """Return what *change*, planned at *now_ns*, does to *tree* and to its store, which lacks what is in *index*."""
+    if not any(_concerns(index, op) or _moves_seeds(tree, index, op) for op in change.ops):
+        return Effects(change, change)
+    return _Translation(tree, index, change, now_ns).effects()
 
 
-def _concerns(ledger: SeedIndex, op: Op) -> bool:
+def _concerns(index: SeedIndex, op: Op) -> bool:
     """Whether *op* is not the same to the store. A seed's name never goes without its inode moving or going too."""
     if isinstance(op, DropEntry):
-        return (op.parent, op.name) in ledger.shadowed
+        return (op.parent, op.name) in index.shadowed
     if isinstance(op, PutEntry):
-        return not ledger.homes.keys().isdisjoint((op.ino, op.parent)) or (op.parent, op.name) in ledger.shadowed
-    return op.ino in ledger.homes or bool(ledger.subdirectories(op.ino))
+        return not index.homes.keys().isdisjoint((op.ino, op.parent)) or (op.parent, op.name) in index.shadowed
+    return op.ino in index.homes or bool(index.subdirectories(op.ino))
 
 
-def _moves_seeds(tree: Tree, ledger: SeedIndex, op: Op) -> bool:
+def _moves_seeds(tree: Tree, index: SeedIndex, op: Op) -> bool:
     """Whether *op* gives a directory another name that is stored itself, but has seeds somewhere below."""
     moved = tree.inodes.get(op.ino) if isinstance(op, PutEntry) else None
-    return moved is not None and moved.directory is not None and any(ledger.below(tree, moved.ino))
+    return moved is not None and moved.directory is not None and any(index.below(tree, moved.ino))
 
 
 class _Translation:
     """One change being translated."""
 
-    def __init__(self, tree: Tree, ledger: SeedIndex, change: Change, now_ns: int) -> None:
+    def __init__(self, tree: Tree, index: SeedIndex, change: Change, now_ns: int) -> None:
         self._tree = tree
-        self._homes = ledger.homes
-        self._ledger = ledger
+        self._homes = index.homes
+        self._index = index
         self._change = change
         self._now_ns = now_ns
         self._planned = {op.ino: op.attributes for op in change.ops if isinstance(op, PutInode)}
         self._dropped = {op.ino for op in change.ops if isinstance(op, DropInode)}
         self._placed = {EntryKey(op.parent, op.name): op.ino for op in change.ops if isinstance(op, PutEntry)}
         self._removed = {EntryKey(op.parent, op.name) for op in change.ops if isinstance(op, DropEntry)}
-        self._fresh: dict[int, None] = {}
-        self._find_fresh()
+        self._newly_stored: dict[int, None] = {}
+        self._find_newly_stored()
 
-    def step(self) -> Step:
-        bared = tuple(self._bared())
-        unlinked = self._unlinked(bared)
+    def effects(self) -> SeedEffects:
+        uncovered = tuple(self._uncovered())
+        unlinked = self._unlinked(uncovered)
         others = {op.ino for op in unlinked}
         puts = [op for op in unlinked if isinstance(op, PutInode)]
         drops = [op for op in unlinked if isinstance(op, DropInode)]
         ops = (*self._inodes(others), *puts, *self._names(), *self._content(), *self._drops(), *drops)
-        store = Change(ops, self._change.grows or bool(self._fresh))
-        return Step(self._in_memory(unlinked, others), store, frozenset(self._fresh), bared, unlinked)
+        store = Change(ops, self._change.grows or bool(self._newly_stored))
+        memory = self._in_memory(unlinked, others)
+        return SeedEffects(memory, store, frozenset(self._newly_stored), unlinked, uncovered)
 
     # --- what becomes stored
 
-    def _find_fresh(self) -> None:
+    def _find_newly_stored(self) -> None:
         for op in self._change.ops:
             if isinstance(op, PutInode) and op.ino in self._homes and self._is_told(op):
                 self._store(op.ino)
@@ -103,8 +101,8 @@ class _Translation:
 
     def _store(self, ino: int) -> None:
         """Let *ino* become stored, with the directories above it, if it is not yet."""
-        while ino in self._homes and ino not in self._fresh:
-            self._fresh[ino] = None
+        while ino in self._homes and ino not in self._newly_stored:
+            self._newly_stored[ino] = None
             if not self._stays(ino):
                 return
             ino = self._homes[ino].parent
@@ -114,7 +112,7 @@ class _Translation:
         inode = self._tree.inodes.get(top)
         if inode is not None and top not in self._dropped:
             self._store(top)
-            for ino in () if inode.directory is None else self._ledger.below(self._tree, top):
+            for ino in () if inode.directory is None else self._index.below(self._tree, top):
                 self._store(ino)
 
     def _stays(self, ino: int) -> bool:
@@ -124,20 +122,20 @@ class _Translation:
 
     # --- what lies under seeds
 
-    def _bared(self) -> Iterator[EntryKey]:
+    def _uncovered(self) -> Iterator[EntryKey]:
         """Yield the names under which the store's entry goes, for another one takes its place or none does."""
-        shadowed = self._ledger.shadowed
+        shadowed = self._index.shadowed
         yield from (key for key in (*self._placed, *self._removed) if key in shadowed)
-        for ino in self._fresh:
+        for ino in self._newly_stored:
             home = self._homes[ino]
             if home in shadowed and home not in self._placed and home not in self._removed:
                 yield home
 
-    def _unlinked(self, bared: tuple[EntryKey, ...]) -> tuple[PutInode | DropInode, ...]:
-        """Return the stored files that were hidden under *bared*, each with so many links less."""
+    def _unlinked(self, uncovered: tuple[EntryKey, ...]) -> tuple[PutInode | DropInode, ...]:
+        """Return the stored files that were hidden under *uncovered*, each with so many links less."""
         draft = Draft(self._tree, self._now_ns)
-        for key in bared:
-            ino = self._ledger.shadowed[key].ino
+        for key in uncovered:
+            ino = self._index.shadowed[key].ino
             if draft.attributes(ino) is self._tree.inode(ino).attributes:
                 draft.add(ino, self._attributes(ino))
             draft.unlink(ino)
@@ -152,20 +150,20 @@ class _Translation:
     # --- what the store gets
 
     def _inodes(self, others: set[int]) -> Iterator[PutInode]:
-        inos = dict.fromkeys((*self._planned, *self._fresh, *self._gaining()))
+        inos = dict.fromkeys((*self._planned, *self._newly_stored, *self._gaining()))
         for ino in inos:
-            if ino not in others and (ino in self._fresh or ino not in self._homes):
+            if ino not in others and (ino in self._newly_stored or ino not in self._homes):
                 yield PutInode(ino, self._counted(ino))
 
     def _gaining(self) -> Iterator[int]:
         """Yield the directories that get a name more, as the store has it: their times and links are news to it."""
-        return (self._homes[ino].parent for ino in self._fresh if self._stays(ino))
+        return (self._homes[ino].parent for ino in self._newly_stored if self._stays(ino))
 
     def _counted(self, ino: int) -> Attributes:
         """Return the attributes of *ino* after the change, without the links of what stays unstored."""
         attributes = self._attributes(ino)
         hidden = sum(
-            child not in self._fresh and child not in self._dropped for child in self._ledger.subdirectories(ino)
+            child not in self._newly_stored and child not in self._dropped for child in self._index.subdirectories(ino)
         )
         return attributes._replace(nlink=attributes.nlink - hidden) if hidden else attributes
 
@@ -175,20 +173,20 @@ class _Translation:
                 isinstance(op, DropEntry) and self._is_stored(EntryKey(op.parent, op.name))
             ):
                 yield op
-        for ino in self._fresh:
+        for ino in self._newly_stored:
             parent, name = self._homes[ino]
             if self._stays(ino) and (parent, name) not in self._placed:
                 yield PutEntry(parent, name, ino, self._tree.directory(parent).entries[name].cookie)
 
     def _is_stored(self, key: EntryKey) -> bool:
         child = self._tree.child(*key)
-        return key in self._ledger.shadowed or child is None or child.ino not in self._homes
+        return key in self._index.shadowed or child is None or child.ino not in self._homes
 
     def _content(self) -> Iterator[PutChunks | DropChunks]:
         for op in self._change.ops:
             if isinstance(op, PutChunks | DropChunks) and op.ino not in self._homes:
                 yield op
-        for ino in self._fresh:
+        for ino in self._newly_stored:
             chunks = self._chunks(ino)
             if chunks:
                 yield PutChunks(ino, chunks)

@@ -1,11 +1,11 @@
-"""The contract between a mounted scope and whatever keeps it: what every store must do, and may not.
+"""The contract of a store: what keeps scopes must do, and what it may not do.
 
-A store keeps the *operations* of :mod:`vfsd.tree.change` durable. It never interprets a tree, never caches for
-readers, and never answers a commit before the change would survive the death of this process. One test suite
-(tests/store) runs over every implementation; this page is public and stable.
+A store keeps the *operations* of :mod:`vfsd.tree.change` durable. It does not interpret a tree and does not cache for
+readers. It answers a commit only when the change survives the death of this process. One test suite (tests/store) runs
+over every store. This page is public and stable.
 
-The life of a claimed scope: ``check`` → ``claim`` → ``load`` → ``keep`` beside any number of ``commit`` →
-``release`` → ``aclose``. A read-only mount uses ``check`` and ``load`` alone.
+A daemon calls ``check``, ``claim`` and ``load``, then runs ``Claim.keep`` beside any number of ``Claim.commit``, and
+ends with ``Claim.release`` and ``aclose``. A read-only mount needs ``check`` and ``load`` alone.
 """
 
 import abc
@@ -16,14 +16,14 @@ from vfsd.store.owner import Owner
 from vfsd.tree.change import Change, Limits, Op
 
 LEASE_SECONDS = 15
-"""How long a claim counts as alive after its owner was last heard of. Tells the living from the dead, no more:
-what makes writing safe is the epoch."""
+"""How long (s) a claim counts as alive after the last sign of its owner. The lease only tells the living from the dead;
+the epoch is what makes writing safe."""
 
 
 class Fsync(NamedTuple):
     """What :manpage:`fsync(2)` waits for beyond the acknowledgement that every change already has.
 
-    *replicas* that must confirm, and whether the server's own disk must (*aof*). Neither: nothing more.
+    *replicas* is how many replicas must confirm. *aof* says that the server's own disk must confirm too.
     """
 
     replicas: int = 0
@@ -33,8 +33,8 @@ class Fsync(NamedTuple):
 class StoreOptions(NamedTuple):
     """What the operator decides about any store.
 
-    *timeout* is the longest a commit may take, in seconds. *allow_eviction* accepts a server that may drop data
-    under memory pressure. *fsync* is what fsync waits for, where a store offers a choice.
+    *timeout* is the longest time (s) that a commit may take. *allow_eviction* accepts a server that may drop data
+    under memory pressure. *fsync* is what fsync waits for, if the store offers a choice.
     """
 
     timeout: float = 5.0
@@ -43,10 +43,10 @@ class StoreOptions(NamedTuple):
 
 
 class ClaimTerms(NamedTuple):
-    """On what terms a scope is claimed.
+    """The conditions of a claim.
 
-    Whether to *create* a missing one, to *take_over* a living owner's, and which *limits* to change: those that are
-    None stay as the scope has them.
+    *create* makes a missing scope. *take_over* claims it even from a living owner. *limits* are the limits to change;
+    a limit that is None stays as the scope has it.
     """
 
     create: bool = True
@@ -54,31 +54,71 @@ class ClaimTerms(NamedTuple):
     limits: Limits = Limits()
 
 
-class Claim(NamedTuple):
-    """The right to write one scope, until someone else claims it.
-
-    *created* says that the scope is new; *limits* are those in force, as the scope's header has them.
-    """
+class Claimed(NamedTuple):
+    """What was claimed: *scope*, by *owner*. *limits* are the limits in force; *created* says that the scope is new."""
 
     scope: str
     owner: Owner
-    created: bool
     limits: Limits = Limits()
+    created: bool = False
+
+
+class Claim(abc.ABC):
+    """The right to write what was *claimed*, until another owner claims it.
+
+    All methods raise :class:`~vfsd.errors.StoreError`. After another owner has claimed the scope, that is
+    :class:`~vfsd.errors.Fenced` for good.
+    """
+
+    def __init__(self, claimed: Claimed) -> None:
+        self.scope, self.owner, self.limits, self.created = claimed
+
+    @property
+    @abc.abstractmethod
+    def pending(self) -> int:
+        """How many commits wait for the store at this moment."""
+
+    @abc.abstractmethod
+    async def keep(self) -> None:
+        """Keep the claim alive and the connection usable, until cancelled. Run it beside the commits.
+
+        It returns only when the claim is lost for good. Commits then raise Fenced.
+        """
+
+    @abc.abstractmethod
+    async def release(self) -> None:
+        """Give the scope up, so that the next claim need not wait. Harmless if the claim is lost already."""
+
+    @abc.abstractmethod
+    def raise_if_unusable(self) -> None:
+        """Raise at once what a commit would raise, if that is known: the claim is lost, or the store is away."""
+
+    @abc.abstractmethod
+    async def commit(self, change: Change) -> None:
+        """Make *change* durable, all of it or nothing. Changes that are committed at the same time are independent.
+
+        Raises StoreFull, StoreReadOnly, Fenced, StoreRefused or StoreUnreachable: then nothing is stored. Raises
+        InDoubt if the change may or may not be stored.
+        """
+
+    @abc.abstractmethod
+    async def sync(self) -> None:
+        """Do what :manpage:`fsync(2)` promises beyond a commit, as far as this store can."""
 
 
 class Damage(NamedTuple):
-    """A record that cannot be understood: the *key* under which the store holds it, and *why*."""
+    """A record that cannot be understood: the *key* that the store holds it under, and *why*."""
 
     key: str
     why: str
 
 
 class Batch(NamedTuple):
-    """A slice of a scope while it is loaded.
+    """A slice of a scope, yielded while the scope is loaded.
 
-    Inodes come before the entries and chunks that mean them; a record may come twice, as a scan of a hash that is
-    growing repeats some. *done* and *total* count records, for progress;
-    *next_ino* is the next inode number never used, so far as the store knows.
+    Inodes come before the entries and chunks that refer to them. A record may come twice, because a scan of a growing
+    hash repeats some. *done* and *total* count records, for progress. *next_ino* is the next inode number that was
+    never used, as far as the store knows.
     """
 
     ops: tuple[Op, ...]
@@ -96,7 +136,7 @@ class Capacity(NamedTuple):
 
 
 class ScopeSummary(NamedTuple):
-    """One scope of a store: its name, number of files of all kinds, when it was made (ns), and who holds it."""
+    """One scope of a store: its name, the number of files of all kinds, its creation time (ns), and its owner."""
 
     name: str
     files: int
@@ -105,10 +145,10 @@ class ScopeSummary(NamedTuple):
 
 
 class Store(abc.ABC):
-    """A place that keeps scopes. All methods raise :class:`~vfsd.errors.StoreError` for what goes wrong."""
+    """A place that keeps scopes. All methods raise :class:`~vfsd.errors.StoreError`."""
 
     label: str
-    """The store's URL as people may see it: no password."""
+    """The store's URL as people may see it, without a password."""
 
     @abc.abstractmethod
     async def check(self) -> list[str]:
@@ -116,66 +156,34 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     async def claim(self, scope: str, owner: Owner, terms: ClaimTerms) -> Claim:
-        """Make *owner* the only one who may write *scope*; every earlier owner is fenced from here on.
+        """Make *owner* the only one who may write *scope*. Every earlier owner is fenced from here on.
 
         Raises ScopeBusy (a living owner, and no take-over), ScopeMissing, FormatTooNew, StoreUnreachable.
         """
 
     @abc.abstractmethod
-    async def keep(self, claim: Claim) -> None:
-        """Keep *claim* alive and the connection usable, until cancelled. Runs beside the commits.
-
-        It returns only when the claim is lost for good; commits then raise Fenced.
-        """
-
-    @abc.abstractmethod
-    async def release(self, claim: Claim) -> None:
-        """Give the scope up, so that the next claim need not wait. Harmless when the claim is already lost."""
-
-    @abc.abstractmethod
     def load(self, scope: str) -> AsyncIterator[Batch]:
-        """Yield all that is stored of *scope*, as one moment left it.
+        """Yield everything that is stored of *scope*, as it was at one moment.
 
-        Raises ScopeMissing, FormatTooNew, ScopeDamaged (a header that cannot be read), StoreUnreachable.
+        Raises ScopeMissing, FormatTooNew, ScopeDamaged (the header cannot be read), StoreUnreachable.
         """
-
-    @abc.abstractmethod
-    def raise_if_unusable(self, claim: Claim) -> None:
-        """Raise at once what a commit would raise before long, if that is known: the claim lost, the store away."""
-
-    @abc.abstractmethod
-    async def commit(self, claim: Claim, change: Change) -> None:
-        """Make *change* durable, all of it or nothing; changes that are committed side by side are independent.
-
-        Raises StoreFull, StoreReadOnly, Fenced, StoreRefused, StoreUnreachable: nothing is stored then; and
-        InDoubt, the one error after which it may be.
-        """
-
-    @abc.abstractmethod
-    async def sync(self) -> None:
-        """Do what :manpage:`fsync(2)` promises beyond a commit, as far as this store can."""
 
     @abc.abstractmethod
     async def capacity(self) -> Capacity:
-        """Return how much the store can hold. For ``statfs``; asked now and then, never by a reader."""
+        """Return how much the store can hold. For ``statfs``: called now and then, never by a reader."""
 
     @abc.abstractmethod
     async def scopes(self) -> list[ScopeSummary]:
-        """Return all scopes, by name."""
+        """Return all scopes, sorted by name."""
 
     @abc.abstractmethod
     async def drop(self, scope: str) -> None:
-        """Destroy all that is stored of *scope*; a frozen owner is fenced. Raises ScopeMissing, ScopeBusy."""
+        """Destroy everything that is stored of *scope*; a frozen owner is fenced. Raises ScopeMissing, ScopeBusy."""
 
     @abc.abstractmethod
     async def aclose(self) -> None:
-        """Close what is open. Releases nothing."""
-
-    @property
-    @abc.abstractmethod
-    def pending(self) -> int:
-        """How many commits are waiting for the store at this moment."""
+        """Close every connection. It releases no claim."""
 
 
 StoreFactory: TypeAlias = Callable[[str, StoreOptions], Store]
-"""What a plug-in offers under ``vfsd.stores``, named after the URL scheme it serves."""
+"""What a package offers in the entry-point group ``vfsd.stores``, under the URL scheme that it serves."""

@@ -1,7 +1,6 @@
-"""``memory:`` keeps scopes in this process: for tests, and for runs that may be thrown away.
+"""``memory:`` keeps scopes in this process: for tests, and for runs whose files may be lost.
 
-It keeps the same records as the other stores, so that it cannot hold what they could not. It never outlives
-its process; a claim on it cannot be lost to another host.
+It keeps the same records as the other stores, so that it holds nothing that they cannot hold. It ends with its process.
 """
 
 from collections.abc import AsyncIterator
@@ -16,6 +15,7 @@ from vfsd.store.base import (
     Batch,
     Capacity,
     Claim,
+    Claimed,
     ClaimTerms,
     ScopeSummary,
     Store,
@@ -72,74 +72,82 @@ class _Scope:
                     self.chunks.get(op.ino, {}).pop(number, None)
 
 
-class MemoryStore(Store):
-    """Scopes in a dict."""
+class MemoryClaim(Claim):
+    """A claim on a scope of this process. Only a later claim in the same process can end it."""
 
-    def __init__(self) -> None:
-        self.label = "memory:"
-        self._scopes: dict[str, _Scope] = {}
+    def __init__(self, store: "MemoryStore", claimed: Claimed) -> None:
+        super().__init__(claimed)
+        self._store = store
 
     @property
     def pending(self) -> int:
         """Nothing ever waits."""
         return 0
 
-    async def check(self) -> list[str]:
-        """Say what this store is."""
-        return ["the store memory: lives in the daemon: everything is gone when it ends"]
-
-    async def claim(self, scope: str, owner: Owner, terms: ClaimTerms) -> Claim:
-        """See :meth:`Store.claim`; an owner counts as living until it releases."""
-        held, created = self._scopes.get(scope), False
-        if held is None:
-            if not terms.create:
-                raise ScopeMissing(f"there is no scope {scope} in {self.label}")
-            held, created = _Scope(clock.now()), True
-            self._scopes[scope] = held
-        if held.owner is not None and not terms.take_over and not held.owner.is_gone():
-            raise ScopeBusy(f"scope {scope} is mounted: {held.owner.describe()}")
-        held.owner = owner
-        held.limits = held.limits.changed_by(terms.limits)
-        return Claim(scope, owner, created, held.limits)
-
-    async def keep(self, claim: Claim) -> None:
-        """Nothing can go away."""
+    async def keep(self) -> None:
+        """Wait: nothing can go away."""
         await trio.sleep_forever()
 
-    async def release(self, claim: Claim) -> None:
-        """See :meth:`Store.release`."""
-        held = self._scopes.get(claim.scope)
-        if held is not None and held.owner == claim.owner:
+    async def release(self) -> None:
+        """See :meth:`Claim.release`."""
+        held = self._store.held.get(self.scope)
+        if held is not None and held.owner == self.owner:
             held.owner = None
 
-    async def load(self, scope: str) -> AsyncIterator[Batch]:
-        """See :meth:`Store.load`; one batch."""
-        held = self._scope(scope)
-        ops: list[Op] = [PutInode(ino, unpack_inode(record)) for ino, record in held.inodes.items()]
-        ops += [unpack_entry(key, value) for key, value in held.entries.items()]
-        ops += [PutChunks(ino, dict(chunks)) for ino, chunks in held.chunks.items()]
-        yield Batch(tuple(ops), (), len(ops), len(ops), held.next_ino)
+    def raise_if_unusable(self) -> None:
+        """See :meth:`Claim.raise_if_unusable`."""
+        held = self._store.held.get(self.scope)
+        if held is None or held.owner is None or held.owner.token != self.owner.token:
+            raise Fenced(f"scope {self.scope} has been claimed by another owner")
 
-    def raise_if_unusable(self, claim: Claim) -> None:
-        """See :meth:`Store.refuse_if_hopeless`."""
-        held = self._scopes.get(claim.scope)
-        if held is None or held.owner is None or held.owner.token != claim.owner.token:
-            raise Fenced(f"scope {claim.scope} has been claimed by another owner")
-
-    async def commit(self, claim: Claim, change: Change) -> None:
-        """See :meth:`Store.commit`."""
-        self.raise_if_unusable(claim)
+    async def commit(self, change: Change) -> None:
+        """See :meth:`Claim.commit`."""
+        self.raise_if_unusable()
         for _ in own((change,)):
             pass
-        held = self._scopes[claim.scope]
+        held = self._store.held[self.scope]
         for op in change.ops:
             held.store(op)
 
     async def sync(self) -> None:
         """There is nothing below memory."""
 
+
+class MemoryStore(Store):
+    """Scopes in a dict. *held* are the scopes by name."""
+
+    def __init__(self) -> None:
+        self.label = "memory:"
+        self.held: dict[str, _Scope] = {}
+
+    async def check(self) -> list[str]:
+        """Warn that nothing here outlives the daemon."""
+        return ["the store memory: lives in the daemon: everything is gone when it ends"]
+
+    async def claim(self, scope: str, owner: Owner, terms: ClaimTerms) -> Claim:
+        """See :meth:`Store.claim`. An owner counts as living until it releases the scope."""
+        held, created = self.held.get(scope), False
+        if held is None:
+            if not terms.create:
+                raise ScopeMissing(f"there is no scope {scope} in {self.label}")
+            held, created = _Scope(clock.now()), True
+            self.held[scope] = held
+        if held.owner is not None and not terms.take_over and not held.owner.is_gone():
+            raise ScopeBusy(f"scope {scope} is mounted: {held.owner.describe()}")
+        held.owner = owner
+        held.limits = held.limits.changed_by(terms.limits)
+        return MemoryClaim(self, Claimed(scope, owner, held.limits, created))
+
+    async def load(self, scope: str) -> AsyncIterator[Batch]:
+        """See :meth:`Store.load`. It yields one batch."""
+        held = self._scope(scope)
+        ops: list[Op] = [PutInode(ino, unpack_inode(record)) for ino, record in held.inodes.items()]
+        ops += [unpack_entry(key, value) for key, value in held.entries.items()]
+        ops += [PutChunks(ino, dict(chunks)) for ino, chunks in held.chunks.items()]
+        yield Batch(tuple(ops), (), len(ops), len(ops), held.next_ino)
+
     async def capacity(self) -> Capacity:
-        """Return the machine's memory, and what is available of it (:manpage:`proc_meminfo(5)`)."""
+        """Return the memory of the machine, and how much of it is available (:manpage:`proc_meminfo(5)`)."""
         lines = (line.split() for line in _MEMINFO.read_text().splitlines())  # noqa: ASYNC240 (procfs never blocks)
         kilobytes = {words[0]: int(words[1]) for words in lines}
         return Capacity(kilobytes["MemTotal:"] << 10, kilobytes["MemAvailable:"] << 10)
@@ -148,7 +156,7 @@ class MemoryStore(Store):
         """See :meth:`Store.scopes`."""
         return [
             ScopeSummary(name, len(held.inodes), held.created_ns, held.owner)
-            for name, held in sorted(self._scopes.items())
+            for name, held in sorted(self.held.items())
         ]
 
     async def drop(self, scope: str) -> None:
@@ -156,17 +164,17 @@ class MemoryStore(Store):
         owner = self._scope(scope).owner
         if owner is not None and not owner.is_gone():
             raise ScopeBusy(f"scope {scope} is mounted: {owner.describe()}")
-        del self._scopes[scope]
+        del self.held[scope]
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
     def _scope(self, scope: str) -> _Scope:
-        if scope not in self._scopes:
+        if scope not in self.held:
             raise ScopeMissing(f"there is no scope {scope} in {self.label}")
-        return self._scopes[scope]
+        return self.held[scope]
 
 
 def open_store(url: str, options: StoreOptions) -> Store:
-    """Return a new, empty store; two mounts never share one."""
+    """Return a new, empty store. Two mounts never share one."""
     return MemoryStore()

@@ -8,7 +8,6 @@ import errno
 from collections.abc import Mapping
 from typing import Any
 
-from vfsd.clock import stamp
 from vfsd.errors import FsError
 from vfsd.tree.change import (
     Attributes,
@@ -22,11 +21,29 @@ from vfsd.tree.change import (
     PutEntry,
     PutInode,
 )
-from vfsd.tree.inode import FIRST_COOKIE, Directory
+from vfsd.tree.inode import FIRST_COOKIE, MILLISECOND, Directory, look_alike
 from vfsd.tree.tree import Tree
 
 NAME_MAX = 255
 """Longest name in bytes (:manpage:`pathconf(3)`, NAME_MAX on Linux)."""
+
+
+MAX_LEAD = 1_000 * MILLISECOND
+"""How far (ns) a stamp may run ahead of the clock. If it is further ahead, the clock was set back: follow the clock."""
+
+
+def stamp(now_ns: int, last_ns: int, shown: bool) -> int:
+    """Return the modification time (ns) for a change at *now_ns* of what was last modified at *last_ns*.
+
+    Agents compare modification times in milliseconds. So if *shown* says that somebody has seen *last_ns*, the stamp is
+    a whole millisecond later, even if that is a little ahead of the clock. A stamp that is ahead stays: the clock may
+    still be in the millisecond that was seen before it.
+    """
+    if last_ns - now_ns > MAX_LEAD:
+        return now_ns
+    if shown and (now_ns < last_ns or look_alike(now_ns, last_ns)):
+        return last_ns + MILLISECOND
+    return max(now_ns, last_ns)
 
 
 class Draft:

@@ -1,6 +1,8 @@
-"""What memory holds of a file: its attributes, and the entries or the chunks behind them.
+"""What memory holds of a file: its attributes, and the entries or chunks behind them.
 
-Plain data with no locking: only :class:`vfsd.tree.tree.Tree` changes it, and only by applying a change.
+Plain data without locks. Attributes, entries and chunks change only when :class:`vfsd.tree.tree.Tree` applies a change.
+Two notes are no part of a change: ``lookups`` is the kernel's lookup count, and only :mod:`vfsd.fuse` writes it, beside
+the reply that the kernel counts; ``shown`` is set by whoever lets a reader see the modification time.
 """
 
 from collections.abc import Iterator
@@ -8,8 +10,21 @@ from typing import NamedTuple
 
 from vfsd.tree.change import Attributes
 
+MILLISECOND = 1_000_000
+"""Nanoseconds in a millisecond, the unit in which many programs compare times."""
+
 FIRST_COOKIE = 3
 """Cookies 1 and 2 stand for ``.`` and ``..`` in a listing."""
+
+
+def look_alike(one_ns: int, other_ns: int) -> bool:
+    """Return whether a program that compares milliseconds may take two times for the same.
+
+    Most programs cut a time off to its millisecond; Node's ``Stats.mtime`` rounds it. Both count.
+    """
+    half = MILLISECOND // 2
+    cut_off = one_ns // MILLISECOND == other_ns // MILLISECOND
+    return cut_off or (one_ns + half) // MILLISECOND == (other_ns + half) // MILLISECOND
 
 
 class Entry(NamedTuple):
@@ -22,20 +37,20 @@ class Entry(NamedTuple):
 class Directory:
     """The entries of a directory, in the order of their cookies, which only grow.
 
-    A listing is "entries with a cookie greater than": names that come or go meanwhile disturb nobody's place.
-    ``only`` is the ``parents`` of every inode that has its one name here: shared, for files are many.
+    A listing continues with "entries that have a greater cookie", so names that come or go meanwhile disturb no
+    listing. ``as_parents`` is the ``parents`` tuple of every inode whose only name is here: shared, to save memory.
     """
 
-    __slots__ = ("entries", "next_cookie", "only", "parent")
+    __slots__ = ("as_parents", "entries", "next_cookie", "parent")
 
     def __init__(self, ino: int) -> None:
         self.parent = ino
-        self.only = (ino,)
+        self.as_parents = (ino,)
         self.entries: dict[bytes, Entry] = {}
         self.next_cookie = FIRST_COOKIE
 
     def put(self, name: bytes, entry: Entry) -> None:
-        """Set *name*: a new one has the highest cookie and goes last, a present one keeps cookie and place."""
+        """Set *name*. A new name has the highest cookie and goes last; a present one keeps its cookie."""
         self.entries[name] = entry
         self.next_cookie = max(self.next_cookie, entry.cookie + 1)
 
@@ -44,7 +59,7 @@ class Directory:
         self.entries.pop(name, None)
 
     def newer_than(self, cookie: int) -> Iterator[tuple[bytes, Entry]]:
-        """Yield, newest first, the entries made after *cookie*; the cost is their number."""
+        """Yield the entries made after *cookie*, newest first. The cost grows with their number only."""
         for name in reversed(self.entries):
             entry = self.entries[name]
             if entry.cookie <= cookie:
@@ -55,10 +70,10 @@ class Directory:
 class Inode:
     """A file of any kind in memory.
 
-    ``chunks`` is content by chunk number (regular files), ``directory`` the entries (directories). ``lookups``
-    is the kernel's lookup count; an inode without links lives until it is zero. ``shown`` says that someone
-    has seen the present modification time, or one that looks like it. ``parents`` are the directories that have
-    names for it, one for each name, unless it is a directory itself: that has ``directory.parent``.
+    ``chunks`` is content by chunk number (regular files), ``directory`` the entries (directories). ``lookups`` is the
+    kernel's lookup count; an inode without links lives until the count is zero. ``shown`` says that somebody has seen
+    the present modification time, or one that looks like it. ``parents`` are the directories that hold a name of it,
+    one for each name; a directory has ``directory.parent`` instead.
     """
 
     __slots__ = ("attributes", "chunks", "directory", "ino", "lookups", "parents", "shown")
@@ -74,5 +89,5 @@ class Inode:
 
     @property
     def is_orphan(self) -> bool:
-        """Whether no name leads here any more: it lives in memory alone, for whoever has it open."""
+        """Whether it has no name left: it lives in memory alone, for those who have it open."""
         return self.attributes.nlink == 0

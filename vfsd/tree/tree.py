@@ -1,13 +1,12 @@
 """The tree in memory, and the one way to change it: :meth:`Tree.apply`, which cannot fail.
 
-It never asks whether a change is allowed (planning did) or stored (the volume saw to it). An inode whose last
-link went stays for as long as the kernel knows it.
+It does not check whether a change is allowed (planning did) or stored (the pipeline did). An inode without links stays
+as long as the kernel has references to it.
 """
 
 import errno
 from collections.abc import Iterable
 
-from vfsd.clock import look_alike
 from vfsd.errors import FsError
 from vfsd.tree.change import (
     ROOT,
@@ -21,23 +20,17 @@ from vfsd.tree.change import (
     PutEntry,
     PutInode,
 )
-from vfsd.tree.inode import Directory, Entry, Inode
-
-SKILL = b"SKILL.md"
-"""The name that makes a directory a skill."""
+from vfsd.tree.inode import Directory, Entry, Inode, look_alike
 
 
 class Tree:
-    """All inodes of a scope by number. ``next_ino`` is the next one never used; ``content_bytes`` what files hold.
+    """All inodes of a scope by number.
 
-    ``skills`` are the directories that hold a :data:`SKILL`, whoever put it there. ``shape`` is a number that changes
-    when they do, or when a directory moves into another.
+    ``next_ino`` is the next inode number that was never used. ``content_bytes`` is what all files hold.
     """
 
     def __init__(self) -> None:
         self.inodes: dict[int, Inode] = {}
-        self.skills: set[int] = set()
-        self.shape = 0
         self.next_ino = ROOT + 1
         self.content_bytes = 0
 
@@ -112,7 +105,7 @@ class Tree:
             self.inodes[ino] = Inode(ino, attributes)
             self.next_ino = max(self.next_ino, ino + 1)
             return
-        if not look_alike(inode.attributes.mtime_ns, attributes.mtime_ns):
+        if inode.shown and not look_alike(inode.attributes.mtime_ns, attributes.mtime_ns):
             inode.shown = False
         inode.attributes = attributes
 
@@ -121,31 +114,24 @@ class Tree:
         self._leave(directory, op.name)
         directory.put(op.name, Entry(op.ino, op.cookie))
         if child.directory is not None:
-            self.shape += child.directory.parent not in {op.parent, op.ino}  # its own, while it has no name yet
             child.directory.parent = op.parent
         else:
-            child.parents = (*child.parents, op.parent) if child.parents else directory.only
-        if op.name == SKILL:
-            self.skills.add(op.parent)
-            self.shape += 1
+            child.parents = (*child.parents, op.parent) if child.parents else directory.as_parents
 
     def _drop_entry(self, op: DropEntry) -> None:
         directory = self._directory(op.parent)
         self._leave(directory, op.name)
         directory.drop(op.name)
-        if op.name == SKILL:
-            self.skills.discard(op.parent)
-            self.shape += 1
 
     def _leave(self, directory: Directory, name: bytes) -> None:
-        """Let what *name* means, if anything, no longer have a name in *directory* by it."""
+        """Take the name *name* in *directory* away from the inode that it means, if it means one."""
         entry = directory.entries.get(name)
         child = None if entry is None else self.inodes[entry.ino]
         if child is None or child.directory is not None:
             return
         left = list(child.parents)
-        left.remove(directory.only[0])
-        child.parents = self._directory(left[0]).only if len(left) == 1 else tuple(left)
+        left.remove(directory.as_parents[0])
+        child.parents = self._directory(left[0]).as_parents if len(left) == 1 else tuple(left)
 
     def _directory(self, ino: int) -> Directory:
         directory = self.inodes[ino].directory

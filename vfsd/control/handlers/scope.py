@@ -8,30 +8,35 @@ from vfsd.config import MountConfig
 from vfsd.control.arguments import Arguments
 from vfsd.control.server import ControlHandler, FinalAnswer
 from vfsd.scope.volume import Volume
+from vfsd.seeds.overlay import SeedOverlay
 
 
 def scope_operations(
-    config: MountConfig, volume: Volume, drop: Callable[[], Awaitable[None]], stop: Callable[[], None]
+    config: MountConfig,
+    volume: Volume,
+    overlay: SeedOverlay,
+    drop: Callable[[], Awaitable[None]],
+    stop: Callable[[], None],
 ) -> dict[str, ControlHandler]:
-    """Return the handlers for the scope of *volume*, mounted as *config* says.
+    """Return the handlers for the scope of *volume* with its *overlay*, mounted as *config* says.
 
-    *drop* destroys all that is stored of it, *stop* ends the mount.
+    *drop* destroys everything that is stored of it. *stop* ends the mount.
     """
 
     async def info(given: Arguments) -> dict[str, Any]:
-        error = volume.changes.last_error
+        error = volume.last_error
         return {
             "scope": config.scope,
             "mountpoint": config.mountpoint,
-            "store": volume.store.label,
+            "store": volume.store_label,
             "version": __version__,
             "files": volume.files,
             "bytes": volume.used,
-            "pending": volume.store.pending,
+            "pending": volume.pending,
             "read_only": config.read_only,
             "last_error": error and {"when_ns": error[0], "what": error[1]},
-            "seeded": volume.changes.seeds.files,
-            "shadowed": volume.changes.seeds.shadowing,
+            "seeded": overlay.files,
+            "shadowed": overlay.shadowing,
         }
 
     async def destroy(given: Arguments) -> FinalAnswer:

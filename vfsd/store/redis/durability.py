@@ -16,14 +16,14 @@ _OF_TIMEOUT = 0.8
 
 
 class DurabilityWait:
-    """Waits for what *fsync* asks of *server*, for the scope on *line*; each caller at most *timeout* seconds."""
+    """Waits for what *fsync* asks of *server*, for the scope on *connection*; each caller at most *timeout* seconds."""
 
-    def __init__(self, server: RedisAdmin, line: FencedConnection, fsync: Fsync, timeout: float) -> None:
+    def __init__(self, server: RedisAdmin, connection: FencedConnection, fsync: Fsync, timeout: float) -> None:
         self._server = server
-        self._line = line
+        self._connection = connection
         self._fsync = fsync
         self._timeout = timeout
-        self._turn = trio.Lock()
+        self._waiting = trio.Lock()
         self._threads = trio.CapacityLimiter(1)
         self._begun = 0
         self._failure: StoreError | None = None
@@ -33,7 +33,7 @@ class DurabilityWait:
         mine = self._begun + 1
         try:
             with trio.fail_after(self._timeout):
-                async with self._turn:
+                async with self._waiting:
                     if self._begun < mine:
                         await self._wait()
         except trio.TooSlowError:
@@ -58,7 +58,7 @@ class DurabilityWait:
         waiting: list[bytes | str | int] = ["WAIT", replicas, patience]
         if aof:
             waiting = ["WAITAOF", 1, replicas, patience]
-        renewed, confirmed = self._server.pipeline([self._line.renewal(), waiting])
+        renewed, confirmed = self._server.pipeline([self._connection.renewal(), waiting])
         if renewed[0] != b"renewed":
             raise Fenced(f"fsync of a scope that is lost: {self._server.label}")
         on_disk, copies = confirmed if aof else (0, confirmed)

@@ -13,8 +13,6 @@ class Keys:
         self.inodes = prefix + b"inodes"
         self.entries = prefix + b"entries"
         self.lease = prefix + b"lease"
-        self._data = prefix + b"data:"
-
-    def data(self, ino: int) -> bytes:
-        """Return the key of the hash that holds the chunks of inode *ino*."""
-        return b"%b%d" % (self._data, ino)
+        self.data = (prefix + b"data:%d").__mod__
+        """Returns the key of the hash that holds the chunks of an inode, by its number. It is a bound method of bytes:
+        every commit of content asks, and a scope's name holds no percent sign."""

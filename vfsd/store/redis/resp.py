@@ -46,6 +46,7 @@ class RespRequest:
 
     def __init__(self) -> None:
         self.commands = 0
+        self.has_large_values = False
         self._buffers: list[bytes | memoryview] = []
         self._small: list[bytes] = []
 
@@ -59,6 +60,7 @@ class RespRequest:
                 small.append(b"$%d\r\n%b\r\n" % (len(word), word))  # type: ignore[str-format]  # %b takes any buffer
             else:
                 small.append(b"$%d\r\n" % len(word))
+                self.has_large_values = True
                 self._buffers += (b"".join(small), word)
                 small.clear()
                 small.append(b"\r\n")
@@ -74,6 +76,11 @@ class RespRequest:
             self._buffers.append(b"".join(self._small))
             self._small = []
         return self._buffers
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return sum(map(len, self.buffers()))
 
 
 class RespConnection:

@@ -7,14 +7,14 @@ from typing import TypeVar
 import trio
 
 from vfsd import clock
-from vfsd.errors import ScopeBusy, ScopeMissing, StoreError
+from vfsd.errors import ScopeBusy, ScopeMissing
 from vfsd.store.base import (
     LEASE_SECONDS,
     Batch,
     Capacity,
     Claim,
+    Claimed,
     ClaimTerms,
-    Fsync,
     ScopeSummary,
     Store,
     StoreOptions,
@@ -23,12 +23,11 @@ from vfsd.store.owner import Owner, from_json
 from vfsd.store.records import FORMAT, pack_limits, unpack_limits
 from vfsd.store.redis import scripts
 from vfsd.store.redis.admin import RedisAdmin
-from vfsd.store.redis.committer import Committer
-from vfsd.store.redis.durability import DurabilityWait
+from vfsd.store.redis.claim import RedisClaim
 from vfsd.store.redis.keys import SCOPES, Keys
 from vfsd.store.redis.load import Loader
 from vfsd.store.redis.resp import RespConnection
-from vfsd.tree.change import CHUNK_SIZE, Change, Limits
+from vfsd.tree.change import CHUNK_SIZE, Limits
 
 T = TypeVar("T")
 
@@ -36,19 +35,13 @@ _UNLINKED_AT_ONCE = 500
 
 
 class RedisStore(Store):
-    """Scopes on one server. One claim at a time: a daemon serves one scope."""
+    """Scopes on one server."""
 
     def __init__(self, url: str, options: StoreOptions) -> None:
         self._server = RedisAdmin(url, options.timeout)
         self._options = options
-        self._session: Committer | None = None
-        self._confirmations: DurabilityWait | None = None
+        self._claims: list[RedisClaim] = []
         self.label = self._server.label
-
-    @property
-    def pending(self) -> int:
-        """How many commits wait for the server."""
-        return 0 if self._session is None else self._session.pending
 
     async def check(self) -> list[str]:
         """See :meth:`Store.check`."""
@@ -61,15 +54,9 @@ class RedisStore(Store):
             await self._check_header(scope)
         created = await _in_thread(lambda: self._claim(scope, owner, terms))
         limits = await _in_thread(lambda: self._set_limits(scope, terms.limits))
-        claim = Claim(scope, owner, created, limits)
-        if self._session is not None:
-            self._session.line.close()
-        self._session = Committer(self._server, claim, self._options.timeout)
-        await self._session.line.bring_up()
-        if self._options.fsync != Fsync():
-            self._confirmations = DurabilityWait(
-                self._server, self._session.line, self._options.fsync, self._options.timeout
-            )
+        claim = RedisClaim(self._server, Claimed(scope, owner, limits, created), self._options)
+        self._claims.append(claim)
+        await claim.connect()
         return claim
 
     def _is_new(self, scope: str) -> bool:
@@ -116,15 +103,6 @@ class RedisStore(Store):
             self._server.execute("HSET", header, "limits", pack_limits(limits))
         return limits
 
-    async def keep(self, claim: Claim) -> None:
-        """See :meth:`Store.keep`."""
-        await self._claimed().line.keep()
-
-    async def release(self, claim: Claim) -> None:
-        """See :meth:`Store.release`."""
-        keys, token = Keys(claim.scope), claim.owner.token
-        await _in_thread(lambda: self._server.script(scripts.RELEASE, (keys.scope, keys.lease), token))
-
     async def load(self, scope: str) -> AsyncIterator[Batch]:
         """See :meth:`Store.load`."""
         link = await self._link()
@@ -140,19 +118,6 @@ class RedisStore(Store):
 
     def _loader(self, link: RespConnection, scope: str) -> Loader:
         return Loader(link, scope, self.label, self._options.timeout)
-
-    def raise_if_unusable(self, claim: Claim) -> None:
-        """See :meth:`Store.refuse_if_hopeless`."""
-        self._claimed().line.raise_if_unusable()
-
-    async def commit(self, claim: Claim, change: Change) -> None:
-        """See :meth:`Store.commit`."""
-        await self._claimed().commit(change)
-
-    async def sync(self) -> None:
-        """Wait for as many replicas, or for the server's own disk, as the operator asked for."""
-        if self._confirmations is not None:
-            await self._confirmations.confirm()
 
     async def capacity(self) -> Capacity:
         """See :meth:`Store.capacity`."""
@@ -200,14 +165,9 @@ class RedisStore(Store):
 
     async def aclose(self) -> None:
         """See :meth:`Store.aclose`."""
-        if self._session is not None:
-            self._session.line.close()
+        for claim in self._claims:
+            claim.close()
         self._server.close()
-
-    def _claimed(self) -> Committer:
-        if self._session is None:
-            raise StoreError("no scope has been claimed")
-        return self._session
 
 
 async def _in_thread(ask: Callable[[], T]) -> T:

@@ -4,17 +4,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-import trio
 import trio.testing
 
-from tests.support.stores import stranger
-from tests.tree.rebuild import check_indexes, check_sound
+from tests.support.scopes import ScopeInMemory, scope_in_memory
+from tests.tree.rebuild import check_indexes, check_sound, directories_with
 from vfsd.files.resolve import PathResolver
 from vfsd.files.seed import Seeding
 from vfsd.files.write import FileWriter
+from vfsd.scope.hooks import NoKernelCache
 from vfsd.scope.hydrate import hydrate
-from vfsd.scope.memory_limit import MemoryLimit
-from vfsd.scope.volume import Volume
+from vfsd.seeds.frontmatter import SKILL
 from vfsd.seeds.index import SeedIndex
 from vfsd.store.base import ClaimTerms
 from vfsd.store.memory import MemoryStore
@@ -34,13 +33,13 @@ class Held(NamedTuple):
 class Mounted:
     """A scope in a store in memory, without a kernel."""
 
-    def __init__(self, volume: Volume, *, keep: bool = False) -> None:
-        self.volume = volume
-        self.tree = volume.tree
-        self.seeds = volume.changes.seeds
-        self.paths = PathResolver(volume.tree, b"/mnt")
-        self.seeding = Seeding(volume, self.paths, keep=keep)
-        self.files = FileWriter(volume, self.paths, volume.changes.on_settled)
+    def __init__(self, scope: ScopeInMemory, *, keep: bool = False) -> None:
+        self.tree, self.store = scope.tree, scope.store
+        self.volume, self.overlay = scope.volume, scope.overlay
+        self.directory_times = scope.seeded.directory_times
+        self.paths = PathResolver(self.tree, b"/mnt")
+        self.seeding = Seeding(scope.seeded, self.tree, self.paths, keep=keep)
+        self.files = FileWriter(self.volume, self.tree, self.paths, NoKernelCache().forget)
 
     def inode(self, path: bytes) -> Inode:
         """Return what is at *path*."""
@@ -50,15 +49,17 @@ class Mounted:
         """Assert that memory is sound, and that what is stored hydrates without damage and is memory less the seeds."""
         check_sound(self._without_shadows())
         check_indexes(self.tree)
-        found = await hydrate(self.volume.store, "scope", lambda _done, _total: None)
-        assert stored_of(found, SeedIndex()) == stored_of(self.tree, self.seeds.ledger)
-        _check_books(self.tree, self.seeds.ledger)
+        if self.directory_times is not None:
+            assert self.directory_times.skills == directories_with(self.tree, SKILL)
+        found = await hydrate(self.store, "scope", lambda _done, _total: None)
+        assert stored_of(found, SeedIndex()) == stored_of(self.tree, self.overlay.index)
+        _check_books(self.tree, self.overlay.index)
 
     def _without_shadows(self) -> Tree:
         """Return the tree with every stored entry in place again: then all links are there."""
         restored = Tree()
         restored.next_ino = self.tree.next_ino
-        stored = stored_of(self.tree, self.seeds.ledger)
+        stored = stored_of(self.tree, self.overlay.index)
         for ino, held in stored.items():
             restored.replay([PutInode(ino, held.attributes), PutChunks(ino, held.chunks)])
         for ino, held in stored.items():
@@ -67,39 +68,39 @@ class Mounted:
         return restored
 
 
-def stored_of(tree: Tree, ledger: SeedIndex) -> dict[int, Held]:
-    """Return what of *tree* is stored, as *ledger* says."""
+def stored_of(tree: Tree, index: SeedIndex) -> dict[int, Held]:
+    """Return what of *tree* is stored, as *index* says."""
     return {
-        ino: _held(ino, inode, ledger)
+        ino: _held(ino, inode, index)
         for ino, inode in tree.inodes.items()
-        if ino not in ledger.homes and not inode.is_orphan
+        if ino not in index.homes and not inode.is_orphan
     }
 
 
-def _held(ino: int, inode: Inode, ledger: SeedIndex) -> Held:
+def _held(ino: int, inode: Inode, index: SeedIndex) -> Held:
     if inode.directory is None:
         return Held(inode.attributes, dict(inode.chunks), {})
-    hidden = {place.name: entry for place, entry in ledger.shadowed.items() if place.parent == ino}
-    seen = {name: entry for name, entry in inode.directory.entries.items() if entry.ino not in ledger.homes}
-    links = inode.attributes.nlink - len(ledger.subdirectories(ino))
+    hidden = {place.name: entry for place, entry in index.shadowed.items() if place.parent == ino}
+    seen = {name: entry for name, entry in inode.directory.entries.items() if entry.ino not in index.homes}
+    links = inode.attributes.nlink - len(index.subdirectories(ino))
     return Held(inode.attributes._replace(nlink=links, mtime_ns=0, ctime_ns=0), {}, {**seen, **hidden})
 
 
-def _check_books(tree: Tree, ledger: SeedIndex) -> None:
-    """Assert that every seed is where the ledger has it, and nothing else is in it."""
+def _check_books(tree: Tree, index: SeedIndex) -> None:
+    """Assert that every seed is where the index has it, and nothing else is in it."""
     named = {
         entry.ino: (ino, name)
         for ino, inode in tree.inodes.items()
         if inode.directory is not None
         for name, entry in inode.directory.entries.items()
-        if entry.ino in ledger.homes
+        if entry.ino in index.homes
     }
-    assert named == {ino: tuple(home) for ino, home in ledger.homes.items()}
-    held = sum(len(chunk) for ino in ledger.homes for chunk in tree.inode(ino).chunks.values())
-    assert ledger.content_bytes == held
-    assert set(ledger.shadowed) <= set(ledger.homes.values())
-    assert all(entry.ino in tree.inodes for entry in ledger.shadowed.values())
-    assert ROOT not in ledger.homes
+    assert named == {ino: tuple(home) for ino, home in index.homes.items()}
+    held = sum(len(chunk) for ino in index.homes for chunk in tree.inode(ino).chunks.values())
+    assert index.content_bytes == held
+    assert set(index.shadowed) <= set(index.homes.values())
+    assert all(entry.ino in tree.inodes for entry in index.shadowed.values())
+    assert ROOT not in index.homes
 
 
 @asynccontextmanager
@@ -111,16 +112,11 @@ async def mounted(
     store: MemoryStore | None = None,
 ) -> AsyncIterator[Mounted]:
     """Give a new scope, mounted."""
-    store = store or MemoryStore()
-    claim = await store.claim("scope", stranger(), terms)
-    async with trio.open_nursery() as nursery:
-        volume = Volume(Tree(), store, claim, nursery, MemoryLimit(memory))
-        await volume.found(0, 0)
-        yield Mounted(volume, keep=keep)
-        nursery.cancel_scope.cancel()
+    async with scope_in_memory(store, terms=terms, memory=memory) as scope:
+        yield Mounted(scope, keep=keep)
 
 
 async def settled(scope: Mounted) -> None:
     """Return when no change is in doubt any more, and the store has every truncation."""
     await trio.testing.wait_all_tasks_blocked()
-    await scope.volume.changes.behind.drain()
+    await scope.volume.drain()

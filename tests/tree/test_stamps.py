@@ -4,7 +4,9 @@ import time
 
 import pytest
 
-from vfsd.clock import MAX_LEAD, MILLISECOND, look_alike, now, stamp
+from vfsd.clock import now
+from vfsd.tree.draft import MAX_LEAD, stamp
+from vfsd.tree.inode import MILLISECOND, look_alike
 
 AT = 1_700_000_000_000 * MILLISECOND
 

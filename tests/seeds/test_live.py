@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.control.conftest import Connect
-from tests.skills.conftest import RULES, SCRIPT, SKILL_MD, Kept
+from tests.seeds.conftest import RULES, SCRIPT, SKILL_MD, Kept
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer
 from tests.support.syscalls import closing_fd

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.control.conftest import Connect
-from tests.skills.conftest import SKILL_MD
+from tests.seeds.conftest import SKILL_MD
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer
 from vfsd import Vfs

@@ -8,23 +8,20 @@ import trio
 import trio.testing
 
 from tests.support.doubts import StoredAfterAll
+from tests.support.scopes import InterferingStore, scope_in_memory
 from vfsd.errors import FsError, InDoubt, StoreUnreachable
-from vfsd.scope.memory_limit import MemoryLimit
 from vfsd.scope.volume import Volume
-from vfsd.store.base import Claim, ClaimTerms
-from vfsd.store.memory import MemoryStore
-from vfsd.store.owner import this_process
+from vfsd.store.memory import MemoryClaim
 from vfsd.tree.change import ROOT, Change
 from vfsd.tree.plan_names import EntryKey, NewInode
-from vfsd.tree.tree import Tree
 
 
-class _Silent(MemoryStore):
+class _Silent(InterferingStore):
     """Stores every commit, and answers none that comes while *doubt* is set."""
 
     doubt: StoredAfterAll | None = None
 
-    async def commit(self, claim: Claim, change: Change) -> None:
+    async def commit(self, claim: MemoryClaim, change: Change) -> None:
         await super().commit(claim, change)
         if self.doubt is not None:
             raise self.doubt
@@ -41,11 +38,8 @@ async def _directories(volume: Volume) -> dict[str, int]:
 
 async def _with_volume(use: Callable[[Volume, _Silent], Awaitable[None]]) -> None:
     store = _Silent()
-    claim = await store.claim("scope", this_process("/mnt"), ClaimTerms())
-    async with trio.open_nursery() as nursery:
-        volume = Volume(Tree(), store, claim, nursery, MemoryLimit(0))
-        await volume.found(0, 0)
-        await use(volume, store)
+    async with scope_in_memory(store) as scope:
+        await use(scope.volume, store)
 
 
 async def test_a_move_waits_for_the_doubt_about_another() -> None:
@@ -59,7 +53,7 @@ async def test_a_move_waits_for_the_doubt_about_another() -> None:
             await volume.rename(EntryKey(made["/q"], b"b"), EntryKey(made["/p/a/d"], b"y"), 0)
         doubt.resolved.set()
         await trio.testing.wait_all_tasks_blocked()
-        assert volume.tree.is_below(made["/p/a/d"], made["/q/b"])
+        assert volume.directory(made["/p/a"]).parent == made["/q/b/c"]
         with pytest.raises(FsError, match="Invalid argument"):
             await volume.rename(EntryKey(made["/q"], b"b"), EntryKey(made["/p/a/d"], b"y"), 0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.skills.conftest import RULES, Kept
+from tests.seeds.conftest import RULES, Kept
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer
 

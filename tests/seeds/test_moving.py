@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.control.conftest import Connect
-from tests.skills.conftest import RULES, SCRIPT, SKILL_MD, Kept
+from tests.seeds.conftest import RULES, SCRIPT, SKILL_MD, Kept
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.syscalls import renameat2
 from vfsd.tree.plan_names import RENAME_EXCHANGE

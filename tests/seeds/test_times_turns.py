@@ -1,7 +1,7 @@
 """Directory times while changes are on their way to the store: seen too early, in doubt, side by side, refused."""
 
 import stat
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -9,21 +9,19 @@ import trio
 import trio.testing
 
 from tests.support.doubts import StoredAfterAll
+from tests.support.scopes import InterferingStore, ScopeInMemory, scope_in_memory
 from vfsd.errors import InDoubt, StoreUnreachable
-from vfsd.scope.memory_limit import MemoryLimit
-from vfsd.scope.volume import Volume
-from vfsd.store.base import Claim, ClaimTerms
-from vfsd.store.memory import MemoryStore
-from vfsd.store.owner import this_process
+from vfsd.scope.hooks import NoKernelCache
+from vfsd.seeds.frontmatter import SKILL
+from vfsd.store.memory import MemoryClaim
 from vfsd.tree.change import ROOT, Attributes, Change, PutInode
 from vfsd.tree.plan_names import EntryKey, NewInode
-from vfsd.tree.tree import SKILL, Tree
 
 DIRECTORY, FILE = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o644
 HAPPENS = 3
 
 
-class _Slow(MemoryStore):
+class _Slow(InterferingStore):
     """Keeps what it was given, after *meanwhile* has happened; then raises *trouble*, if there is any."""
 
     def __init__(self) -> None:
@@ -32,7 +30,7 @@ class _Slow(MemoryStore):
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
         self.trouble: Exception | None = None
 
-    async def commit(self, claim: Claim, change: Change) -> None:
+    async def commit(self, claim: MemoryClaim, change: Change) -> None:
         happening, self.meanwhile = self.meanwhile, None
         if happening is not None:
             await happening()
@@ -49,17 +47,25 @@ class _Slow(MemoryStore):
         return ops[-1].attributes
 
 
+class _Kernel(NoKernelCache):
+    """Records the directories of which it is told that their times moved."""
+
+    def __init__(self) -> None:
+        self.moved: list[int] = []
+
+    def forget_attributes(self, inos: Iterable[int]) -> None:
+        self.moved.extend(inos)
+
+
 class Scope:
     """``/review/{SKILL.md,references/guide.md}`` and ``/elsewhere``."""
 
-    def __init__(self, volume: Volume, store: _Slow) -> None:
-        self.volume = volume
+    def __init__(self, scope: ScopeInMemory, store: _Slow, moved: list[int]) -> None:
+        self.volume = scope.volume
         self.store = store
-        self.moved: list[int] = []
-        volume.changes.on_moved = self.moved.extend
+        self.moved = moved
 
     async def stock(self) -> None:
-        await self.volume.found(0, 0)
         self.review = await self.create(ROOT, b"review", DIRECTORY)
         self.skill = await self.create(self.review, SKILL, FILE)
         self.references = await self.create(self.review, b"references", DIRECTORY)
@@ -73,21 +79,20 @@ class Scope:
 
     def look(self, ino: int) -> int:
         """See the modification time of *ino*."""
-        inode = self.volume.tree.inode(ino)
+        inode = self.volume.inode(ino)
         inode.shown = True
         return inode.attributes.mtime_ns // 1_000_000
 
     def check_stored(self, *inos: int) -> None:
         for ino in inos:
-            assert self.store.stored(ino) == self.volume.tree.inode(ino).attributes
+            assert self.store.stored(ino) == self.volume.inode(ino).attributes
 
 
 @asynccontextmanager
 async def stocked() -> AsyncIterator[Scope]:
-    store = _Slow()
-    claim = await store.claim("scope", this_process("/mnt"), ClaimTerms())
-    async with trio.open_nursery() as nursery:
-        scope = Scope(Volume(Tree(), store, claim, nursery, MemoryLimit(0)), store)
+    store, kernel = _Slow(), _Kernel()
+    async with scope_in_memory(store, kernel=kernel) as made:
+        scope = Scope(made, store, kernel.moved)
         await scope.stock()
         yield scope
 
@@ -140,7 +145,7 @@ async def test_a_time_that_could_not_move_at_once_moves_as_soon_as_the_store_all
         scope.store.meanwhile = look
         commit = scope.store.commit
 
-        async def fail_from_the_second(claim: Claim, change: Change) -> None:
+        async def fail_from_the_second(claim: MemoryClaim, change: Change) -> None:
             await commit(claim, change)
             scope.store.trouble = StoreUnreachable("away")
 
@@ -218,9 +223,9 @@ async def test_a_truncation_on_open_moves_times_at_once_and_stores_them_with_the
         await scope.volume.write(scope.guide, 0, b"text")
         scope.store.commits.clear()
         before = scope.look(scope.review)
-        await scope.volume.changes.truncate_on_open(scope.guide)
+        await scope.volume.truncate_on_open(scope.guide)
         assert scope.store.commits == []
-        assert scope.volume.tree.inode(scope.review).attributes.mtime_ns // 1_000_000 > before
+        assert scope.volume.inode(scope.review).attributes.mtime_ns // 1_000_000 > before
         await scope.volume.write(scope.guide, 0, b"new")
         assert len(scope.store.commits) == 1
         scope.check_stored(scope.review, scope.guide)
@@ -230,8 +235,8 @@ async def test_a_truncation_on_open_that_nobody_writes_after_stores_the_times_to
     async with stocked() as scope:
         await scope.volume.write(scope.guide, 0, b"text")
         scope.look(scope.review)
-        await scope.volume.changes.truncate_on_open(scope.guide)
-        await scope.volume.changes.behind.catch_up(scope.guide)
+        await scope.volume.truncate_on_open(scope.guide)
+        await scope.volume.drain()
         scope.check_stored(scope.review, scope.guide)
         scope.store.commits.clear()
         await scope.volume.write(scope.guide, 0, b"text")

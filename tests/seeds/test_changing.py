@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.skills.conftest import RULES, SCRIPT, SKILL_MD, Kept
+from tests.seeds.conftest import RULES, SCRIPT, SKILL_MD, Kept
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.syscalls import closing_fd
 

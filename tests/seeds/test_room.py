@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from tests.skills.model import Mounted, mounted
+from tests.seeds.model import Mounted, mounted
 from vfsd.errors import FsError
 from vfsd.store.base import ClaimTerms
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Limits
@@ -25,7 +25,7 @@ async def refused(scope: Mounted, path: bytes, number: int) -> None:
         await scope.volume.setattr(scope.inode(path).ino, MODE)
     assert caught.value.errno == number
     await scope.check()
-    assert scope.inode(path).ino in scope.seeds.ledger.homes
+    assert scope.inode(path).ino in scope.overlay.index.homes
 
 
 async def test_bytes_count_once_they_are_stored() -> None:
@@ -59,7 +59,7 @@ async def test_a_seed_that_is_too_large_for_the_scope_cannot_be_stored() -> None
 async def test_what_is_emptied_before_it_is_stored_takes_no_room() -> None:
     async with mounted(terms=limited(max_bytes=len(LARGE))) as scope:
         assert await scope.seeding.file(b"file", LARGE, 0o644)
-        await scope.volume.changes.truncate_on_open(scope.inode(b"file").ino)
+        await scope.volume.truncate_on_open(scope.inode(b"file").ino)
         assert scope.volume.used == 0
         await scope.volume.write(scope.inode(b"file").ino, 0, LARGE)
         assert scope.volume.used == len(LARGE)
@@ -80,12 +80,12 @@ async def test_a_seed_that_cannot_become_stored_cannot_be_emptied() -> None:
     async with mounted(terms=limited(max_files=3)) as scope:
         assert await scope.seeding.file(b"d/e/file", b"seeded", 0o644)
         with pytest.raises(FsError) as caught:
-            await scope.volume.changes.truncate_on_open(scope.inode(b"d/e/file").ino)
+            await scope.volume.truncate_on_open(scope.inode(b"d/e/file").ino)
         assert caught.value.errno == errno.ENOSPC
         assert scope.volume.read(scope.inode(b"d/e/file").ino, 0, 100) == b"seeded"
         await scope.check()
         assert await scope.seeding.file(b"file", b"seeded", 0o644)
-        await scope.volume.changes.truncate_on_open(scope.inode(b"file").ino)
-        await scope.volume.changes.behind.drain()
+        await scope.volume.truncate_on_open(scope.inode(b"file").ino)
+        await scope.volume.drain()
         assert scope.volume.files == 2
         await scope.check()

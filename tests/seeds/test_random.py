@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 import trio
 
-from tests.skills.model import Mounted, mounted, settled
-from tests.skills.stores import WaveringStore
+from tests.seeds.model import Mounted, mounted, settled
+from tests.seeds.stores import WaveringStore
 from vfsd.errors import FsError, StoreUnreachable
 from vfsd.tree.change import CHUNK_SIZE, ROOT
 from vfsd.tree.plan_attributes import NewAttributes
@@ -110,20 +110,20 @@ class Monkey:
     async def _whole(self) -> None:
         """Empty a file as open(O_TRUNC) does, and perhaps write to it, before the truncation is stored."""
         ino = self._file()
-        await self._volume.changes.truncate_on_open(ino)
+        await self._volume.truncate_on_open(ino)
         if self._chance.random() < 0.5:
             await self._volume.write(ino, 0, self._data())
-        await self._volume.changes.behind.drain()
+        await self._volume.drain()
 
     async def _empty(self) -> None:
         """Let whatever happens to a file that was emptied happen first."""
         ino = self._file()
-        await self._volume.changes.truncate_on_open(ino)
+        await self._volume.truncate_on_open(ino)
         for act in (self._rename, self._unlink, self._seed):
             if self._chance.random() < 0.5:
                 with suppress(FsError, StoreUnreachable):
                     await act()
-        await self._volume.changes.behind.drain()
+        await self._volume.drain()
 
     async def _rmtree(self) -> None:
         await self._scope.files.rmdir(self._path(), recursive=True)

@@ -4,9 +4,9 @@ import random
 
 import trio
 
+from tests.support.scopes import InterferingStore
 from vfsd.errors import InDoubt, StoreUnreachable
-from vfsd.store.base import Claim
-from vfsd.store.memory import MemoryStore
+from vfsd.store.memory import MemoryClaim
 from vfsd.tree.change import Change
 
 
@@ -24,7 +24,7 @@ class Undecided(InDoubt):
         return self._stored
 
 
-class WaveringStore(MemoryStore):
+class WaveringStore(InterferingStore):
     """Scopes in memory, whose commits are chancy: *chance* decides."""
 
     def __init__(self, chance: random.Random) -> None:
@@ -32,7 +32,7 @@ class WaveringStore(MemoryStore):
         self._chance = chance
         self.steady = True
 
-    async def commit(self, claim: Claim, change: Change) -> None:
+    async def commit(self, claim: MemoryClaim, change: Change) -> None:
         if self.steady:
             await super().commit(claim, change)
             return

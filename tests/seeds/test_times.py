@@ -7,17 +7,23 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.tree.rebuild import directories_with
 from tests.tree.scene import DIRECTORY, FILE, GID, UID, Scene, whole
-from vfsd.clock import MILLISECOND
 from vfsd.config import DirectoryMtime
 from vfsd.errors import FsError
+from vfsd.scope.hooks import Effects, NoKernelCache
 from vfsd.seeds.directory_mtime import DirectoryTimes
+from vfsd.seeds.frontmatter import SKILL
 from vfsd.tree.change import ROOT, Change, PutInode
+from vfsd.tree.inode import MILLISECOND
 from vfsd.tree.plan_names import RENAME_EXCHANGE, EntryKey, NewInode
 from vfsd.tree.plan_subtree import FileContent, NewEntry, plan_create_path, plan_remove
-from vfsd.tree.tree import SKILL
 
 WALKS, STEPS = 8, 400
+
+
+def _stored(_ino: int) -> bool:
+    return True
 
 
 class Timed(Scene):
@@ -25,14 +31,24 @@ class Timed(Scene):
 
     def __init__(self, kind: DirectoryMtime = DirectoryMtime.SKILLS) -> None:
         super().__init__()
-        self.times = DirectoryTimes(self.tree, kind)
+        self.hook = (
+            None if kind is DirectoryMtime.POSIX else DirectoryTimes(self.tree, kind, NoKernelCache(), _stored, ())
+        )
         self.added: list[int] = []
         """The directories that the last change moved beyond what it would have moved anyway."""
 
     def _take(self, change: Change) -> Change:
-        planned = {op.ino for op in change.ops if isinstance(op, PutInode)}
-        self.added = [ino for ino in self.times.seen(self.times.above(change)) if ino not in planned]
-        return super()._take(self.times.moving(change, tuple(self.added), self.now))
+        if self.hook is None:
+            return super()._take(change)
+        added = self.hook.additions(change, self.now)
+        self.added = [op.ino for op in added if isinstance(op, PutInode)]
+        whole_change = Change((*added, *change.ops), change.grows)
+        effects = Effects(whole_change, whole_change)
+        self.hook.applying(effects)
+        taken = super()._take(whole_change)
+        self.hook.applied(effects, ())
+        assert self.hook.skills == directories_with(self.tree, SKILL)
+        return taken
 
     def branch(self, parent: int, *names: bytes) -> list[int]:
         """Make directories, the last one a file, each in the one before, in one change."""

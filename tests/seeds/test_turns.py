@@ -8,10 +8,10 @@ import pytest
 import trio
 import trio.testing
 
-from tests.skills.model import mounted
+from tests.seeds.model import mounted
+from tests.support.scopes import InterferingStore
 from vfsd.errors import FsError
-from vfsd.store.base import Claim
-from vfsd.store.memory import MemoryStore
+from vfsd.store.memory import MemoryClaim
 from vfsd.tree.change import ROOT, Change
 from vfsd.tree.plan_attributes import NewAttributes
 from vfsd.tree.plan_names import EntryKey, NewInode
@@ -22,7 +22,7 @@ FILE = 0o100644
 DIRECTORY = 0o40755
 
 
-class PatientStore(MemoryStore):
+class PatientStore(InterferingStore):
     """Scopes in memory; while it is told to wait, commits do not end."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class PatientStore(MemoryStore):
         self.go_on = trio.Event()
         self.go_on.set()
 
-    async def commit(self, claim: Claim, change: Change) -> None:
+    async def commit(self, claim: MemoryClaim, change: Change) -> None:
         await self.go_on.wait()
         await super().commit(claim, change)
 
@@ -95,7 +95,7 @@ async def test_a_seed_waits_for_a_file_that_is_being_made_in_its_place() -> None
 async def test_a_scope_that_is_about_to_go_can_be_seeded_still() -> None:
     async with mounted() as scope:
         await scope.seeding.file(b"d/file", b"seeded", 0o644)
-        scope.volume.changes.retire()
+        await scope.volume.retire()
         with pytest.raises(FsError) as caught:
             await scope.volume.write(scope.inode(b"d/file").ino, 0, b"x")
         assert caught.value.errno == errno.EROFS

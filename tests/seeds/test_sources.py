@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.skills.conftest import SKILL_MD
+from tests.seeds.conftest import SKILL_MD
 from vfsd.cli.given import seed_given, skill_given
 from vfsd.config import SeedSpec
 from vfsd.errors import UsageError
@@ -19,12 +19,12 @@ def test_a_skill_follows_links_and_a_tree_keeps_them(skill: Path, tmp_path: Path
     (skill / "linked").symlink_to("../shared")
     source = read_skill(SeedSpec(str(skill), None))
     assert source.dest == b"/skills/review"
-    assert stat.S_ISDIR(source.leaves[b"linked",].mode)
-    assert source.leaves[b"linked", b"\xff"].whole.chunks == {0: b"shared"}
-    assert source.leaves[b"scripts", b"run.sh"].mode == stat.S_IFREG | 0o755
+    assert stat.S_ISDIR(source.nodes[b"linked",].mode)
+    assert source.nodes[b"linked", b"\xff"].whole.chunks == {0: b"shared"}
+    assert source.nodes[b"scripts", b"run.sh"].mode == stat.S_IFREG | 0o755
     tree = read_seed(SeedSpec(str(skill), "/t"))
-    assert tree.leaves[b"linked",].target == b"../shared"
-    assert (b"linked", b"\xff") not in tree.leaves
+    assert tree.nodes[b"linked",].target == b"../shared"
+    assert (b"linked", b"\xff") not in tree.nodes
 
 
 def test_what_cannot_be_seeded(skill: Path, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_destination_follows_the_last_colon(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_skill_is_read_whole(skill: Path) -> None:
-    leaves = read_skill(SeedSpec(str(skill), "/x")).leaves
+    leaves = read_skill(SeedSpec(str(skill), "/x")).nodes
     assert leaves[b"SKILL.md",].whole.chunks == {0: SKILL_MD}
     assert set(leaves) == {
         (),

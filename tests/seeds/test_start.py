@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.skills.conftest import SKILL_MD
+from tests.seeds.conftest import SKILL_MD
 from tests.support.mounted import MountFactory
 
 

@@ -7,20 +7,16 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from tests.skills.model import Mounted, settled
-from tests.skills.stores import WaveringStore
-from tests.skills.test_random import Monkey, chance  # noqa: F401 (a fixture for the tests here)
-from tests.support.stores import stranger
+from tests.seeds.model import Mounted, settled
+from tests.seeds.stores import WaveringStore
+from tests.seeds.test_random import Monkey, chance  # noqa: F401 (a fixture for the tests here)
+from tests.support.scopes import scope_in_memory
 from vfsd import clock
-from vfsd.config import DirectoryMtime
-from vfsd.scope.hydrate import hydrate
-from vfsd.scope.memory_limit import MemoryLimit
-from vfsd.scope.volume import Volume
-from vfsd.seeds.directory_mtime import DirectoryTimes
-from vfsd.store.base import ClaimTerms
+from vfsd.seeds.frontmatter import SKILL
 from vfsd.store.memory import MemoryStore
 from vfsd.tree.chunks import read_chunks
-from vfsd.tree.tree import SKILL, Tree
+from vfsd.tree.inode import MILLISECOND
+from vfsd.tree.tree import Tree
 
 CRASHES, STEPS, AT_ONCE = 12, 25, 4
 TICK_NS = 130_000
@@ -39,19 +35,19 @@ class Cache:
     def look(self, scope: Mounted, ino: int) -> None:
         """Look at a directory's time; what is remembered of that very time must be what is there."""
         inode = scope.tree.inode(ino)
-        time_ms = inode.attributes.mtime_ns // clock.MILLISECOND
+        time_ms = inode.attributes.mtime_ns // MILLISECOND
         found = _names(scope.tree, ino), _skills(scope.tree, ino)
         if ino in self._known and self._known[ino][0] == time_ms:
             assert self._known[ino][1] == found
         inode.shown = True
         self._known[ino] = (time_ms, found)
         self._with_seeds.discard(ino)
-        if not scope.seeds.ledger.homes.keys().isdisjoint((ino, *_below(scope.tree, ino))):
+        if not scope.overlay.index.homes.keys().isdisjoint((ino, *_below(scope.tree, ino))):
             self._with_seeds.add(ino)
 
     def forget_seeds(self, scope: Mounted) -> None:
         """Forget what a mount without these seeds cannot show."""
-        gone = self._with_seeds | scope.seeds.ledger.homes.keys() | (self._known.keys() - scope.tree.inodes.keys())
+        gone = self._with_seeds | scope.overlay.index.homes.keys() | (self._known.keys() - scope.tree.inodes.keys())
         self._known = {ino: known for ino, known in self._known.items() if ino not in gone}
 
 
@@ -100,16 +96,8 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_whoever_caches_is_never_wrong(chance: random.Random, run: int, steady: bool) -> None:  # noqa: F811
     store, cache = MemoryStore() if steady else WaveringStore(chance), Cache()
     for _ in range(CRASHES):
-        claim = await store.claim("scope", stranger(), ClaimTerms())
-        tree = await hydrate(store, "scope", lambda _done, _total: None)
-        async with trio.open_nursery() as nursery:
-            volume = Volume(tree, store, claim, nursery, MemoryLimit(0))
-            volume.changes.times = DirectoryTimes(tree, DirectoryMtime.SKILLS)
-            if not tree.inodes:
-                await volume.found(0, 0)
-            await _use(Mounted(volume), store, cache, chance)
-            nursery.cancel_scope.cancel()
-        await store.release(claim)
+        async with scope_in_memory(store) as scope:
+            await _use(Mounted(scope), store, cache, chance)
         for _ in range(MOUNT_TICKS):
             clock.now()
 
@@ -131,5 +119,5 @@ async def _use(scope: Mounted, store: MemoryStore, cache: Cache, chance: random.
         present = [inode.ino for inode in inodes if inode.directory is not None and not inode.is_orphan]
         for ino in chance.sample(present, min(len(present), chance.choice((0, 0, 1, 2, 9)))):
             cache.look(scope, ino)
-    await scope.volume.changes.behind.drain()
+    await scope.volume.drain()
     cache.forget_seeds(scope)

@@ -1,0 +1,313 @@
+"""The claim on a scope in Redis: its changes are committed in groups, and each learns its own outcome.
+
+A group is one transaction. If the server refuses a group, its members are tried one by one, so that a change that does
+not fit takes no other with it. On a full server a change that needs no room goes as a script, which Redis lets through.
+
+Every transaction has a number, ``seq``. It tells what became of a transaction whose answer never came: *in doubt* until
+the connection is up again and the header says which number was stored last. The last transactions are remembered,
+because a server may come back without what it acknowledged (an append-only file that is flushed every second, a
+failover); they are stored again then. A commit whose fate is unknown is never answered as stored or as failed.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+
+import trio
+
+from vfsd.errors import Fenced, InDoubt, StoreError, StoreFull, StoreReadOnly, StoreUnreachable
+from vfsd.store.base import Claim, Claimed, Fsync, StoreOptions
+from vfsd.store.group import GroupCommit, Ticket
+from vfsd.store.redis import scripts
+from vfsd.store.redis.admin import RedisAdmin
+from vfsd.store.redis.connection import FencedConnection
+from vfsd.store.redis.durability import DurabilityWait
+from vfsd.store.redis.errors import refusal
+from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
+from vfsd.store.redis.transaction import Outcome, Verdict, commands, decode, encode, next_ino, watched_epoch
+from vfsd.tree.change import Change, Chunk, own
+
+_log = logging.getLogger(__name__)
+
+_TRANSACTIONS = 4096
+_BYTES = 32 << 20
+"""The most that is remembered: much more than a second of a busy mount. The chunks are shared with the tree."""
+
+
+class TransactionInDoubt(InDoubt):
+    """A transaction without an answer. *stored* is valid once *resolved* is set."""
+
+    def __init__(self, message: str, seq: int, changes: Sequence[Change]) -> None:
+        super().__init__(message)
+        self.seq = seq
+        self.changes = changes
+        self.stored = False
+        self.resolved = trio.Event()
+
+    async def settled(self) -> bool:
+        """See :meth:`InDoubt.settled`."""
+        await self.resolved.wait()
+        return self.stored
+
+
+class _Remembered:
+    """Transactions by number, the oldest forgotten first."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[int, Sequence[Change], int]] = deque()
+        self._bytes = 0
+
+    def add(self, seq: int, changes: Sequence[Change], size: int) -> None:
+        """Remember transaction *seq*, the successor of the last one, which sent *size* bytes."""
+        self._kept.append((seq, changes, size))
+        self._bytes += size
+        while len(self._kept) > _TRANSACTIONS or self._bytes > _BYTES:
+            self._bytes -= self._kept.popleft()[2]
+
+    def after(self, seq: int) -> list[tuple[int, Sequence[Change]]] | None:
+        """Return the transactions that followed *seq*, in order; None if some are forgotten."""
+        missing = [(number, changes) for number, changes, _ in self._kept if number > seq]
+        return missing if missing and missing[0][0] == seq + 1 else None
+
+
+class RedisClaim(Claim):
+    """The claim on a scope of *server*. Each commit takes at most ``options.timeout`` seconds."""
+
+    def __init__(self, server: RedisAdmin, claimed: Claimed, options: StoreOptions) -> None:
+        super().__init__(claimed)
+        self._server = server
+        self._timeout = options.timeout
+        self._group = GroupCommit(self._flush, options.timeout)
+        self._seq = 0
+        self._next_ino = 0
+        self._remembered = _Remembered()
+        self._doubt: TransactionInDoubt | None = None
+        self._connection = FencedConnection(server, self.scope, self.owner.token, options.timeout, self)
+        waits = options.fsync != Fsync()
+        self._durability = DurabilityWait(server, self._connection, options.fsync, self._timeout) if waits else None
+
+    @property
+    def pending(self) -> int:
+        """How many commits wait for the server."""
+        return self._group.pending
+
+    async def connect(self) -> None:
+        """Bring the connection up for the first time. Raises StoreUnreachable, StoreRefused, Fenced."""
+        await self._connection.bring_up()
+
+    async def keep(self) -> None:
+        """See :meth:`Claim.keep`."""
+        await self._connection.keep()
+
+    async def release(self) -> None:
+        """See :meth:`Claim.release`."""
+        keys = Keys(self.scope)
+        await trio.to_thread.run_sync(
+            lambda: self._server.script(scripts.RELEASE, (keys.scope, keys.lease), self.owner.token),
+            abandon_on_cancel=True,
+        )
+
+    async def sync(self) -> None:
+        """Wait for as many replicas, or for the server's own disk, as the operator asked for."""
+        if self._durability is not None:
+            await self._durability.confirm()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    # --- committing
+
+    def raise_if_unusable(self) -> None:
+        """See :meth:`Claim.raise_if_unusable`."""
+        if self._connection.link is None:
+            self._connection.raise_if_unusable()
+
+    async def commit(self, change: Change) -> None:
+        """See :meth:`Claim.commit`."""
+        await self._group.commit(change)
+
+    async def _flush(self, tickets: Sequence[Ticket]) -> None:
+        try:
+            await self._store(tickets, tickets[0].deadline)  # the first to come has the earliest deadline
+        except StoreError as error:
+            for ticket in tickets:
+                ticket.error = error
+
+    async def _store(self, tickets: Sequence[Ticket], deadline: float) -> None:
+        """Send *tickets* as one transaction, again if necessary, until it is stored, refused or too late."""
+        changes = [ticket.change for ticket in tickets]
+        while True:
+            link = self._connection.link or await self._connection.usable(deadline)
+            seq, following = self._seq + 1, next_ino(changes, self._next_ino)
+            request = encode(self._connection.keys, changes, self._header(seq, following))
+            meanwhile = own(changes) if request.has_large_values else ()
+            try:
+                replies = await link.call(request, deadline, alone=self._group.pending == 1, meanwhile=meanwhile)
+            except ConnectionLost as lost:
+                if await self._settle(lost, seq, changes, deadline):
+                    return
+                continue
+            outcome = decode(replies)
+            if outcome.verdict is Verdict.STORED:
+                self._note_stored(seq, changes, following, request.size)
+            ours = self._is_ours(outcome)
+            if outcome.verdict is Verdict.STORED:
+                return
+            if outcome.verdict is Verdict.REFUSED and ours:
+                error = refusal(self._connection.label, outcome.why)
+                if not self._may_pass(error):
+                    await self._refused(error, tickets, deadline)
+                    return
+
+    def _header(self, seq: int, following: int) -> list[bytes]:
+        """Return the header fields that transaction *seq* sets; *following* is the next inode number after it."""
+        if following > self._next_ino:
+            return [b"seq", b"%d" % seq, b"next", b"%d" % following]
+        return [b"seq", b"%d" % seq]
+
+    def _note_stored(self, seq: int, changes: Sequence[Change], following: int, size: int) -> None:
+        """Record that transaction *seq* of *size* bytes has stored *changes*."""
+        self._seq = seq
+        self._next_ino = following
+        self._remembered.add(seq, changes, size)
+
+    def _is_ours(self, outcome: Outcome) -> bool:
+        """Whether the scope is still ours. Raises Fenced if there is foreign data under the scope's keys.
+
+        Whatever the verdict, the header is watched again, but that protects us only if the epoch in it is still ours.
+        If it is not, bringing the connection up finds out whose the scope is.
+        """
+        if outcome.verdict is Verdict.TORN:
+            reason = Fenced(f"scope {self.scope}: foreign data under its keys ({outcome.why})")
+            raise self._connection.lose(reason)
+        return self._holds(outcome.epoch)
+
+    def _holds(self, epoch: Reply) -> bool:
+        ours: bool = epoch == self._connection.epoch
+        if not ours:
+            self._connection.drop(StoreUnreachable(f"the epoch of scope {self.scope} has changed"))
+        return ours
+
+    # --- refusals
+
+    def _may_pass(self, error: StoreError) -> bool:
+        """Whether a refusal is temporary, or another server is the master by now: then connect anew, and ask again."""
+        passing = isinstance(error, (StoreUnreachable, StoreReadOnly))
+        if passing:
+            self._connection.drop(StoreUnreachable(str(error)))
+        return passing
+
+    async def _refused(self, error: StoreError, tickets: Sequence[Ticket], deadline: float) -> None:
+        """Nothing of a group was stored: find out which of its members the server takes."""
+        if len(tickets) > 1:
+            for ticket in tickets:
+                await self._store_alone(ticket, deadline)
+        elif isinstance(error, StoreFull) and not tickets[0].change.grows:
+            await self._shrink(tickets[0], deadline)
+        else:
+            raise error
+
+    async def _store_alone(self, ticket: Ticket, deadline: float) -> None:
+        try:
+            await self._store([ticket], deadline)
+        except StoreError as error:
+            ticket.error = error
+
+    async def _shrink(self, ticket: Ticket, deadline: float) -> None:
+        """Store a change that needs no room on a server that is full."""
+        link, seq = await self._connection.usable(deadline), self._seq + 1
+        request = self._shrinking(ticket.change, seq)
+        try:
+            replies = await link.call(request, deadline)
+        except ConnectionLost as lost:
+            if not await self._settle(lost, seq, [ticket.change], deadline):
+                await self._store([ticket], deadline)
+            return
+        answer, ours = replies[0], self._holds(watched_epoch(replies))
+        if not isinstance(answer, ReplyError) and answer[0] == b"stored":
+            self._note_stored(seq, [ticket.change], next_ino([ticket.change], self._next_ino), request.size)
+            return
+        if isinstance(answer, ReplyError) and ours:
+            error = refusal(self._connection.label, str(answer))
+            if not self._may_pass(error):
+                raise error
+        await self._store([ticket], deadline)
+
+    def _shrinking(self, change: Change, seq: int) -> RespRequest:
+        """Return *change* as a script call. The script writes to the watched header, so the watch is started anew."""
+        keys = self._connection.keys
+        words: list[Chunk] = [b"EVAL", scripts.SHRINK, b"1", keys.scope, self._connection.epoch]
+        counted: list[Chunk] = [b"HSET", keys.scope, b"seq", b"%d" % seq]
+        for command in (*commands(keys, change.ops), counted):
+            words += (b"%d" % len(command), *command)
+        request = RespRequest()
+        request.add(*words)
+        request.add(b"UNWATCH")
+        request.add(b"WATCH", keys.scope)
+        request.add(b"HGET", keys.scope, b"epoch")
+        return request
+
+    # --- doubts, and what a server has lost
+
+    async def _settle(self, lost: ConnectionLost, seq: int, changes: Sequence[Change], deadline: float) -> bool:
+        """Return whether transaction *seq* of *changes*, sent over a link that broke, was stored.
+
+        Raises InDoubt at *deadline*, and if the scope is lost meanwhile: then nobody will ever know.
+        """
+        label = self._connection.label
+        self._doubt = doubt = TransactionInDoubt(f"lost the store {label} during a commit: {lost}", seq, changes)
+        _log.warning("%s", doubt)
+        self._connection.drop(doubt)
+        with trio.move_on_at(deadline):
+            stored = await doubt.settled()
+            if self._connection.is_lost:
+                raise doubt
+            return stored
+        self._connection.drop_overdue(deadline)
+        raise doubt
+
+    async def recover(self, link: RespConnection, seq: int, next_ino: int) -> None:
+        """See :class:`~vfsd.store.redis.connection.Recovery`."""
+        self._next_ino = max(self._next_ino, next_ino)
+        self._resolve_doubt(seq)
+        if seq < self._seq:
+            await self._store_again(link, seq)
+        self._seq = max(self._seq, seq)
+
+    def abandon(self) -> None:
+        """See :class:`~vfsd.store.redis.connection.Recovery`."""
+        self._resolve_doubt(self._seq)
+
+    def _resolve_doubt(self, seq: int) -> None:
+        """Settle what is in doubt. *seq* is the number of the last transaction that the server has."""
+        doubt, self._doubt = self._doubt, None
+        if doubt is not None:
+            doubt.stored = seq >= doubt.seq
+            if doubt.stored:
+                following = next_ino(doubt.changes, self._next_ino)
+                size = encode(self._connection.keys, doubt.changes, ()).size
+                self._note_stored(doubt.seq, doubt.changes, following, size)
+            doubt.resolved.set()
+
+    async def _store_again(self, link: RespConnection, seq: int) -> None:
+        """Store the transactions after *seq* again: the server acknowledged them and has come back without them."""
+        label, missing = self._connection.label, self._remembered.after(seq)
+        if missing is None:
+            lost = self._seq - seq
+            raise self._connection.lose(
+                Fenced(
+                    f"the store {label} has lost {lost} acknowledged commits of scope {self.scope},"
+                    " more than are remembered here: copy what you need from this mount"
+                )
+            )
+        for number, changes in missing:
+            header = (b"seq", b"%d" % number, b"next", b"%d" % self._next_ino)
+            deadline = trio.current_time() + self._timeout
+            outcome = decode(await link.call(encode(self._connection.keys, changes, header), deadline))
+            if outcome.verdict is Verdict.REFUSED:
+                raise refusal(label, outcome.why)
+            if outcome.verdict is not Verdict.STORED:
+                raise self._connection.disturbed()
+        _log.warning("the store %s had lost %d acknowledged commits: stored again", label, len(missing))
