@@ -1,6 +1,7 @@
 """Planning what happens to the content of a regular file (:manpage:`pwrite(2)`)."""
 
 import errno
+import stat
 
 from vfsd.errors import FsError
 from vfsd.tree.change import Change
@@ -13,12 +14,12 @@ FILE_MAX = 2**63 - 1
 
 
 def plan_write(tree: Tree, ino: int, offset: int, data: bytes, now_ns: int) -> Change:
-    """Plan *data* at *offset* of file *ino*; no data, no effect. Errors: EFBIG, EINVAL (no regular file), ESTALE."""
+    """Plan *data* at *offset* of file *ino*. No data has no effect. Errors: EFBIG, EINVAL (no regular file), ESTALE."""
     if offset + len(data) > FILE_MAX:
         raise FsError(errno.EFBIG)
     draft = Draft(tree, now_ns)
     attributes, chunks = draft.attributes(ino), tree.inode(ino).chunks
-    if not attributes.is_regular:
+    if not stat.S_ISREG(attributes.mode):
         raise FsError(errno.EINVAL)
     if not data:
         return Change((), grows=False)
