@@ -16,11 +16,11 @@ from typing import NamedTuple
 import redis
 
 from bench import process
-from bench.candidates import Vfsd, closing
-from bench.lab import redis_server
+from bench.candidates import Vfsd, mounted
+from bench.factory import redis_server
 from bench.report import markdown
 from bench.workloads.base import opened
-from bench.workloads.small import CONTENT, LINE, mark
+from bench.workloads.small import CONTENT, LINE, make_empty_files
 
 _REQUEST = re.compile(r" DEBUG vfsd\.fuse\.trace: (\w+)")
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
@@ -28,7 +28,7 @@ _LOG = os.O_CREAT | os.O_APPEND | os.O_WRONLY
 _MIB = 1 << 20
 
 
-class _Seen(NamedTuple):
+class _Counters(NamedTuple):
     """What has been done so far: requests by name, transactions, bytes received by the server."""
 
     requests: Counter[str]
@@ -51,7 +51,7 @@ class _Mount:
     @property
     def resident(self) -> int:
         """Bytes that the daemon has in RAM."""
-        return max(map(process.resident_bytes, process.serving(self.root)))
+        return max(map(process.resident_bytes, process.processes_of(self.root)))
 
     def remount(self) -> None:
         """Mount again: memory is what hydration makes of the scope, and nothing of an earlier life."""
@@ -59,24 +59,24 @@ class _Mount:
         self.vfsd.mount()
         self.vfsd.wait_until_started()
 
-    def seen(self) -> _Seen:
+    def seen(self) -> _Counters:
         """Return the counters as they are once the daemon is at rest."""
-        process.settle(process.serving(self.root))
+        process.wait_until_idle(process.processes_of(self.root))
         stats = self.client.info("commandstats")
         requests = Counter(_REQUEST.findall(self.vfsd.log.read_text()))
-        return _Seen(requests, stats.get("cmdstat_exec", {"calls": 0})["calls"], self._received())
+        return _Counters(requests, stats.get("cmdstat_exec", {"calls": 0})["calls"], self._received())
 
     def _received(self) -> int:
         return int(self.client.info("stats")["total_net_input_bytes"])
 
-    def cost(self, call: Callable[[], object]) -> _Seen:
+    def cost(self, call: Callable[[], object]) -> _Counters:
         """Return what *call* adds."""
         before = self.seen()
         idle = self.seen()
         call()
         after = self.seen()
         asking = idle.received - before.received
-        return _Seen(
+        return _Counters(
             after.requests - idle.requests, after.commits - idle.commits, after.received - idle.received - asking
         )
 
@@ -88,7 +88,7 @@ def _mounted(base: Path, *options: str) -> Iterator[_Mount]:
     with ExitStack() as stack:
         server = stack.enter_context(redis_server())
         vfsd = Vfsd(base, server.url, *options)
-        stack.enter_context(closing(vfsd))
+        stack.enter_context(mounted(vfsd))
         vfsd.wait_until_started()
         yield _Mount(vfsd, stack.enter_context(server.client()))
 
@@ -146,14 +146,14 @@ def _append(path: Path, count: int) -> None:
             os.write(fd, LINE)
 
 
-def _row(name: str, seen: _Seen, count: int, content: int) -> list[str]:
-    """Return a line of the table: what *seen* is for each of *count* operations that write *content* bytes."""
+def _row(name: str, counters: _Counters, count: int, content: int) -> list[str]:
+    """Return a line of the table: what *counters* is for each of *count* operations that write *content* bytes."""
     requests = ", ".join(
-        f"{kind} {number / count:.3g}" for kind, number in seen.requests.most_common() if number * 20 > count
+        f"{kind} {number / count:.3g}" for kind, number in counters.requests.most_common() if number * 20 > count
     )
-    each = seen.received / count
+    each = counters.received / count
     per_byte = f"{each / content:.3g}" if content else ""
-    return [name, requests, f"{seen.commits / count:.3g}", f"{each:,.0f}", per_byte]
+    return [name, requests, f"{counters.commits / count:.3g}", f"{each:,.0f}", per_byte]
 
 
 def operations(base: Path, count: int) -> str:
@@ -172,7 +172,7 @@ def operations(base: Path, count: int) -> str:
     return markdown(["operation", "requests", "commits", "bytes to Redis", "per byte written"], rows)
 
 
-def _large_log(mount: _Mount, count: int) -> _Seen:
+def _large_log(mount: _Mount, count: int) -> _Counters:
     path = mount.root / "large"
     with opened(path, _LOG) as fd:
         for _ in range(64):
@@ -188,7 +188,7 @@ def memory(base: Path, files: int, mebibytes: int) -> str:
     with _mounted(base / "empty") as mount:
         mount.remount()
         empty = mount.resident
-        mark(mount.root, files)
+        make_empty_files(mount.root, files)
         mount.remount()
         each = (mount.resident - empty) / files
     with _mounted(base / "full") as mount:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PATIENCE = 120.0
+TIMEOUT_S = 120.0
 """Seconds after which something that should come about is given up."""
 
 ROOT = Path(__file__).parent.parent
@@ -29,7 +29,7 @@ class BenchError(Exception):
 
 def wait_until(condition: Callable[[], object], what: str, pause: float = 0.005) -> None:
     """Return once *condition* holds, asked every *pause* seconds. Raises BenchError, naming *what*, if it does not."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         if time.monotonic() > deadline:
             raise BenchError(f"gave up waiting for {what}")
@@ -39,11 +39,11 @@ def wait_until(condition: Callable[[], object], what: str, pause: float = 0.005)
 def run(command: list[str], env: dict[str, str] | None = None, cwd: Path = ROOT) -> str:
     """Run *command* to its end and return what it printed. Raises BenchError with the last line of its complaint."""
     try:
-        done = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except FileNotFoundError:
         raise BenchError(f"{command[0]} is not installed") from None
     except subprocess.TimeoutExpired:
-        raise BenchError(f"{' '.join(command[:4])} did not end within {PATIENCE:.0f} s") from None
+        raise BenchError(f"{' '.join(command[:4])} did not end within {TIMEOUT_S:.0f} s") from None
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
         raise BenchError(f"{' '.join(command[:4])} failed ({done.returncode}): {said[-1]}")
@@ -51,7 +51,7 @@ def run(command: list[str], env: dict[str, str] | None = None, cwd: Path = ROOT)
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def signals_ignored() -> Iterator[None]:
     """Let neither Ctrl-C nor SIGTERM cut short what is in the block: cleaning up."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     handlers = [signal.signal(number, signal.SIG_IGN) for number in numbers]
@@ -62,7 +62,7 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def serving(mountpoint: Path) -> list[int]:
+def processes_of(mountpoint: Path) -> list[int]:
     """Return the processes whose command line names *mountpoint* as a word: its daemon, and what starts it."""
     return [pid for pid in _processes() if os.fsencode(mountpoint) in _words(pid)]
 
@@ -93,7 +93,7 @@ def resident_bytes(pid: int) -> int:
     raise BenchError(f"process {pid} has no memory: it has ended")
 
 
-def settle(pids: Iterable[int]) -> None:
+def wait_until_idle(pids: Iterable[int]) -> None:
     """Return once *pids* have stopped working off what was asked of them before; after 10 s in any case."""
     known = list(pids)
     deadline = time.monotonic() + _LOUD_S

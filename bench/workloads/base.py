@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from bench.bare_redis import RedisConnection
 from bench.candidates import Candidate
-from bench.wire import Wire
 
-Go: TypeAlias = Callable[[], object]
+TimedCall: TypeAlias = Callable[[], object]
 """What is timed. It is called once."""
 
 SECONDS = "s"
@@ -18,7 +18,7 @@ SECONDS = "s"
 
 
 @dataclass(frozen=True)
-class Stage:
+class Target:
     """Where a workload is run: *directory* is its own and empty, *size* what was asked for, *scratch* off the mount."""
 
     candidate: Candidate
@@ -31,9 +31,9 @@ class Stage:
         if self.candidate.durable:
             os.fsync(fd)
 
-    def chill(self) -> None:
+    def make_cold(self) -> None:
         """Make the candidate cold."""
-        self.candidate.chill()
+        self.candidate.make_cold()
 
     def once(self, name: str, fill: Callable[[Path], object]) -> Path:
         """Return the directory *name* that *fill* has filled: once for all rounds on this mount."""
@@ -62,8 +62,8 @@ class Workload:
     what: str
     size: int
     unit: str
-    prepare: Callable[[Stage], Go]
-    bare: Callable[[Wire, int], Go] | None = None
+    prepare: Callable[[Target], TimedCall]
+    bare: Callable[[RedisConnection, int], TimedCall] | None = None
     buffers: bool = False
     only: frozenset[str] = frozenset()
     always: int = 0

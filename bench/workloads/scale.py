@@ -4,9 +4,9 @@ import os
 from functools import partial
 from pathlib import Path
 
-from bench.workloads.base import Go, Stage, Workload, opened
-from bench.workloads.crew import crew
-from bench.workloads.small import LINE, mark
+from bench.workloads.base import Target, TimedCall, Workload, opened
+from bench.workloads.parallel import in_parallel
+from bench.workloads.small import LINE, make_empty_files
 
 _FAR = frozenset({"vfsd-redis-far"})
 _GROWING = frozenset({"vfsd-redis", "vfsd-redis-tcp", "vfsd-sqlite", "vfsd-memory", "floor", "juicefs", "tmpfs"})
@@ -14,33 +14,33 @@ _MADE = 1000
 """Files made among many."""
 
 
-def _log(stage: Stage, name: int, lines: int) -> None:
-    with opened(stage.directory / f"log{name}", os.O_CREAT | os.O_APPEND | os.O_WRONLY) as fd:
+def _log(target: Target, name: int, lines: int) -> None:
+    with opened(target.directory / f"log{name}", os.O_CREAT | os.O_APPEND | os.O_WRONLY) as fd:
         for _ in range(lines):
             os.write(fd, LINE)
 
 
-def _logging(stage: Stage, writers: int) -> Go:
-    return crew([partial(_log, stage, name, max(1, stage.size // writers)) for name in range(writers)])
+def _logging(target: Target, writers: int) -> TimedCall:
+    return in_parallel([partial(_log, target, name, max(1, target.size // writers)) for name in range(writers)])
 
 
-def _in_full_directory(stage: Stage) -> Go:
+def _in_full_directory(target: Target) -> TimedCall:
     """Make files beside many; those of an earlier round go first."""
-    crowd = stage.once("crowd", lambda directory: mark(directory, stage.size))
-    names = [crowd / f"new{name}" for name in range(_MADE)]
+    many = target.once("many", lambda directory: make_empty_files(directory, target.size))
+    names = [many / f"new{name}" for name in range(_MADE)]
     for name in names:
         name.unlink(missing_ok=True)
     return partial(_make_each, names)
 
 
-def _in_full_scope(stage: Stage) -> Go:
+def _in_full_scope(target: Target) -> TimedCall:
     """Make files in a directory of their own, many being elsewhere."""
-    stage.once("crowd", lambda directory: mark(directory, stage.size))
-    return partial(_make_each, [stage.directory / f"new{name}" for name in range(_MADE)])
+    target.once("many", lambda directory: make_empty_files(directory, target.size))
+    return partial(_make_each, [target.directory / f"new{name}" for name in range(_MADE)])
 
 
-def _in_empty_scope(stage: Stage) -> Go:
-    return partial(_make_each, [stage.directory / f"new{name}" for name in range(_MADE)])
+def _in_empty_scope(target: Target) -> TimedCall:
+    return partial(_make_each, [target.directory / f"new{name}" for name in range(_MADE)])
 
 
 def _make_each(paths: list[Path]) -> None:

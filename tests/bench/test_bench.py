@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.lab import find_juicefs
+from bench.factory import find_juicefs
 from bench.workloads import ALL
 from tests.support.mounted import wait_until
 from vfsd.host import mountpoint as mountpoints

@@ -26,7 +26,7 @@ _IOV_MAX = 1024
 _RECEIVE = 1 << 18
 
 
-class Wire:
+class RedisConnection:
     """A blocking connection to the Redis server at the unix socket *path*, and the keys of a scope there."""
 
     def __init__(self, path: Path) -> None:
@@ -82,7 +82,7 @@ class Wire:
         self._socket.close()
 
 
-class Recorder:
+class TransactionRecorder:
     """Collects the transactions that vfsd would send for what is done to an empty scope."""
 
     def __init__(self, keys: Keys) -> None:

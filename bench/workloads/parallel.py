@@ -6,10 +6,10 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from bench.process import BenchError
-from bench.workloads.base import Go
+from bench.workloads.base import TimedCall
 
 
-def crew(tasks: Sequence[Callable[[], object]]) -> Go:
+def in_parallel(tasks: Sequence[Callable[[], object]]) -> TimedCall:
     """Fork a process for each of *tasks*; they start when what is returned is called, which ends with the last.
 
     If it is never called they end with this process, having done nothing. Raises BenchError if one fails.
@@ -18,14 +18,14 @@ def crew(tasks: Sequence[Callable[[], object]]) -> Go:
     pids = [_forked(task, gate, opener) for task in tasks]
     os.close(gate)
 
-    def go() -> None:
+    def timed() -> None:
         os.write(opener, b"g" * len(pids))
         statuses = [os.waitpid(pid, 0)[1] for pid in pids]
         os.close(opener)
         if any(statuses):
             raise BenchError(f"{sum(map(bool, statuses))} of {len(pids)} processes failed")
 
-    return go
+    return timed
 
 
 def _forked(task: Callable[[], object], gate: int, opener: int) -> int:
