@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
@@ -91,6 +92,7 @@ _against = click.option(
     metavar="DIR",
     help="Compare with the vfsd of another checkout: each vfsd candidate (default: vfsd-redis) also runs from DIR.",
 )
+_chart = click.option("--chart", "picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw this SVG file.")
 
 
 @click.group(invoke_without_command=True)
@@ -104,6 +106,7 @@ _against = click.option(
 @click.option("--json", "to", type=click.Path(path_type=Path, dir_okay=False), help="Write all samples to this file.")
 @click.option("--list", "listing", is_flag=True, help="List the workloads and the candidates, and end.")
 @_against
+@_chart
 @_directory
 @_juicefs
 @_realtime
@@ -118,6 +121,7 @@ def main(  # noqa: PLR0913, PLR0917 (one for each option)
     to: Path | None,
     listing: bool,
     against: Path | None,
+    picture: Path | None,
     directory: Path | None,
     juicefs: Path | None,
     realtime: bool,
@@ -128,6 +132,8 @@ def main(  # noqa: PLR0913, PLR0917 (one for each option)
     if listing:
         _list()
         return
+    if picture is not None:
+        _check_matplotlib()
     if realtime:
         _set_realtime_priority()
     chosen = [ALL[name] for name in only or ALL]
@@ -144,7 +150,7 @@ def main(  # noqa: PLR0913, PLR0917 (one for each option)
                 samples.append(sample)
                 _show(sample)
     finally:  # an interrupted run also took time: write the samples that it has
-        _write(report.document(plan, samples, versions, checkouts), to)
+        _write(report.document(plan, samples, versions, checkouts), to, picture)
 
 
 def _paired(candidates: list[str] | None) -> list[str]:
@@ -163,16 +169,31 @@ def _checkouts(against: Path | None) -> report.Document:
     return {"here": report.describe(process.ROOT), "other": report.describe(against)}
 
 
+def _check_matplotlib() -> None:
+    """Raise BenchError if matplotlib is missing: a long measurement must not end without the picture."""
+    if find_spec("matplotlib") is None:
+        raise BenchError("a chart needs matplotlib: pip install matplotlib")
+
+
 def _show(sample: measure.Sample) -> None:
     taken = sample.error or f"{sample.seconds:.4f} s"
     click.echo(f"{sample.workload:22}{sample.candidate:22}{taken}", err=True)
 
 
-def _write(result: report.Document, to: Path | None) -> None:
-    """Print *result* as tables. Write it to the file *to*, unless that is None."""
+def _write(result: report.Document, to: Path | None, picture: Path | None) -> None:
+    """Print *result* as tables. Write it to the file *to* and draw it in the file *picture*, unless they are None."""
     if to is not None:
         to.write_text(json.dumps(result, indent=1) + "\n")
     click.echo(report.tables(result))
+    if picture is not None:
+        _draw(result, picture)
+
+
+def _draw(result: report.Document, picture: Path) -> None:
+    # Matplotlib takes half a second to import and much memory. A run that measures must have neither.
+    from bench import chart  # noqa: PLC0415
+
+    picture.write_bytes(chart.svg(result))
 
 
 def _read(file: Path) -> report.Document:
@@ -188,6 +209,15 @@ def _read(file: Path) -> report.Document:
 def table(file: Path) -> None:
     """Print the tables of FILE, a report that --json wrote, as Markdown."""
     click.echo(report.tables(_read(file)))
+
+
+@main.command(name="chart")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("picture", type=click.Path(path_type=Path, dir_okay=False))
+def draw_chart(file: Path, picture: Path) -> None:
+    """Draw FILE, a report that --json wrote, as bars in the SVG file PICTURE."""
+    _check_matplotlib()
+    _draw(_read(file), picture)
 
 
 @main.command(name="counts")

@@ -1,4 +1,4 @@
-"""Large files: from end to end, and here and there. The size is MiB, or operations within 64 MiB."""
+"""Large files: sequential and random access. The size is in MiB, or a number of operations on a file of 64 MiB."""
 
 import os
 import random
@@ -13,11 +13,11 @@ _BLOCK = os.urandom(_MIB)
 _PAGE = os.urandom(4096)
 _RANDOM_FILE_MIB = 64
 _SEED = 7
-"""Every candidate and round meets the same offsets."""
+"""The offsets are the same for all candidates and all rounds."""
 
 
 def write_file(target: Target, path: Path, mebibytes: int) -> None:
-    """Write *mebibytes* in pieces of 1 MiB."""
+    """Write a file of *mebibytes* MiB, 1 MiB at a time."""
     with opened(path, os.O_CREAT | os.O_WRONLY) as fd:
         for _ in range(mebibytes):
             os.write(fd, _BLOCK)
@@ -25,7 +25,7 @@ def write_file(target: Target, path: Path, mebibytes: int) -> None:
 
 
 def read_file(path: Path) -> None:
-    """Read a file from end to end in pieces of 1 MiB, into the same memory: new memory would cost as much again."""
+    """Read a file, 1 MiB at a time, into one buffer. A new buffer for each read would double the time."""
     piece = bytearray(_MIB)
     with opened(path, os.O_RDONLY) as fd:
         while os.readv(fd, [piece]):
@@ -58,7 +58,7 @@ def _offsets(count: int) -> list[int]:
 
 
 def _writing(after: Callable[[Target, int], object]) -> Callable[[Target], TimedCall]:
-    """Return a workload's preparation: writing pages at random, each followed by *after*."""
+    """Return the ``prepare`` of a workload that writes pages at random offsets, and calls *after* after each page."""
 
     def prepare(target: Target) -> TimedCall:
         path, offsets = _file(target, _RANDOM_FILE_MIB), _offsets(target.size)
@@ -96,17 +96,23 @@ def _bare_write(connection: RedisConnection, size: int) -> TimedCall:
 
 
 LARGE = (
-    Workload("write", "a file from end to end, 1 MiB at a time", 256, "MiB", _write, _bare_write, buffers=True),
-    Workload("read-large-cold", "the same read, nothing cached", 256, "MiB", _read_cold),
-    Workload("read-large-warm", "the same, just read before", 256, "MiB", _read_warm),
+    Workload("write", "write a large file, 1 MiB at a time", 256, "MiB", _write, _bare_write, buffers=True),
+    Workload("read-large-cold", "read a large file: nothing is cached", 256, "MiB", _read_cold),
+    Workload("read-large-warm", "read a large file: read just before", 256, "MiB", _read_warm),
     Workload(
         "random-write",
-        "4 KiB at random in 64 MiB",
+        "write 4 KiB at random offsets in 64 MiB",
         2000,
         "writes",
         _writing(lambda target, fd: target.store(fd)),
         buffers=True,
     ),
-    Workload("random-write-fsync", "the same, and fsync each", 1000, "writes", _writing(lambda _, fd: os.fsync(fd))),
-    Workload("random-read", "4 KiB at random in 64 MiB, nothing cached", 2000, "reads", _random_read),
+    Workload(
+        "random-write-fsync",
+        "write 4 KiB at random offsets, then fsync",
+        1000,
+        "writes",
+        _writing(lambda _, fd: os.fsync(fd)),
+    ),
+    Workload("random-read", "read 4 KiB at random offsets: nothing is cached", 2000, "reads", _random_read),
 )

@@ -1,4 +1,4 @@
-"""Several processes that begin at one moment. They are forked, and wait, before the clock runs."""
+"""Several processes that start at the same moment. They are forked before the time is measured, and wait."""
 
 import os
 import sys
@@ -10,12 +10,13 @@ from bench.workloads.base import TimedCall
 
 
 def in_parallel(tasks: Sequence[Callable[[], object]]) -> TimedCall:
-    """Fork a process for each of *tasks*; they start when what is returned is called, which ends with the last.
+    """Fork a process for each of *tasks*. Return a call that starts the tasks and returns when all have ended.
 
-    If it is never called they end with this process, having done nothing. Raises BenchError if one fails.
+    If it is never called, the processes end with this one, and the tasks do not run. The call raises BenchError if a
+    task fails.
     """
     gate, opener = os.pipe()
-    pids = [_forked(task, gate, opener) for task in tasks]
+    pids = [_fork(task, gate, opener) for task in tasks]
     os.close(gate)
 
     def timed() -> None:
@@ -28,7 +29,7 @@ def in_parallel(tasks: Sequence[Callable[[], object]]) -> TimedCall:
     return timed
 
 
-def _forked(task: Callable[[], object], gate: int, opener: int) -> int:
+def _fork(task: Callable[[], object], gate: int, opener: int) -> int:
     pid = os.fork()
     if pid:
         return pid

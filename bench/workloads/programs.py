@@ -1,6 +1,6 @@
-"""What people run: tar, git, grep, rm, Python's venv. The figure is seconds.
+"""Programs that people run: tar, git, grep, rm and Python's venv. The figure is in seconds.
 
-The size is how many files the tree has.
+The size is the number of files in the tree.
 """
 
 import os
@@ -20,7 +20,7 @@ _GIT = ("git", "-c", "user.name=bench", "-c", "user.email=bench@example.org", "-
 
 
 def _make_tree(directory: Path, count: int) -> None:
-    """Make *count* files as of source code: text, mostly short, in directories of 50."""
+    """Create *count* files like source code: text, most of them short, with 50 files in each directory."""
     rng = random.Random(_SEED)
     for number in range(count):
         place = directory / f"package{number // _PER_DIRECTORY}"
@@ -30,7 +30,7 @@ def _make_tree(directory: Path, count: int) -> None:
 
 
 def _tar(target: Target) -> Path:
-    """Return a tar file of the tree, off the mount."""
+    """Return a tar file of the tree. It is outside the mount."""
     tree = filled(target.scratch / f"tree-{target.size}", partial(_make_tree, count=target.size))
     tar = tree.with_suffix(".tar")
     if not tar.exists():
@@ -47,7 +47,7 @@ def _tree(target: Target) -> Path:
 
 
 def _program(target: Target, *command: str) -> TimedCall:
-    """Return a run of *command*, which has been read from disk before."""
+    """Return a call that runs *command*. The program is read from disk before, because that must not be timed."""
     process.run([command[0], "--version"])
     environment = {**os.environ, "HOME": str(target.scratch), "GIT_CONFIG_NOSYSTEM": "1"}
     return lambda: process.run(list(command), environment, target.directory)
@@ -61,12 +61,12 @@ def _untar(target: Target) -> TimedCall:
     return _program(target, "tar", "xf", str(_tar(target)), "-C", str(target.directory))
 
 
-def _no_repository(target: Target) -> None:
+def _remove_repository(target: Target) -> None:
     process.run(["rm", "-rf", str(_tree(target) / ".git")])
 
 
 def _git_init(target: Target) -> TimedCall:
-    _no_repository(target)
+    _remove_repository(target)
     return _git(target, "init", "-q")
 
 
@@ -111,13 +111,13 @@ def _venv(target: Target) -> TimedCall:
 
 
 PROGRAMS = (
-    Workload("untar", "tar xf of the tree", _FILES, SECONDS, _untar),
+    Workload("untar", "tar xf of a source tree", _FILES, SECONDS, _untar),
     Workload("git-init", "git init", _FILES, SECONDS, _git_init),
     Workload("git-add", "git add -A of the tree", _FILES, SECONDS, _git_add),
     Workload("git-commit", "git commit of the tree", _FILES, SECONDS, _git_commit),
-    Workload("git-status", "git status of the tree, unchanged", _FILES, SECONDS, _git_status),
-    Workload("grep-cold", "grep -r through the tree, nothing cached", _FILES, SECONDS, _grep_cold),
-    Workload("grep-warm", "the same, just read before", _FILES, SECONDS, _grep_warm),
+    Workload("git-status", "git status of the unchanged tree", _FILES, SECONDS, _git_status),
+    Workload("grep-cold", "grep -r in the tree: nothing is cached", _FILES, SECONDS, _grep_cold),
+    Workload("grep-warm", "grep -r in the tree: read just before", _FILES, SECONDS, _grep_warm),
     Workload("rm", "rm -rf of the tree", _FILES, SECONDS, _remove),
     Workload("venv", "python -m venv", 1, SECONDS, _venv),
 )

@@ -1,4 +1,4 @@
-"""Small files and names: what agents, editors and shells do most."""
+"""Small files and names: the operations that agents, editors and shells do most."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _LOG = os.O_CREAT | os.O_APPEND | os.O_WRONLY
 
 
 def make_files(target: Target, directory: Path, names: range) -> None:
-    """Make a 4 KiB file for each of *names*."""
+    """Create a file of 4 KiB in *directory* for each of *names*."""
     for name in names:
         with opened(directory / f"f{name}", _NEW) as fd:
             os.write(fd, CONTENT)
@@ -24,13 +24,13 @@ def make_files(target: Target, directory: Path, names: range) -> None:
 
 
 def make_empty_files(directory: Path, count: int) -> None:
-    """Make *count* empty files, in the cheapest way there is."""
+    """Create *count* empty files in *directory* with mknod, which is the cheapest way."""
     for name in range(count):
         os.mknod(directory / f"f{name}", 0o644)
 
 
 def read_all(directory: Path, count: int) -> None:
-    """Read what :func:`make_files` made."""
+    """Read *count* files that :func:`make_files` created in *directory*."""
     for name in range(count):
         with opened(directory / f"f{name}", os.O_RDONLY) as fd:
             os.read(fd, len(CONTENT))
@@ -104,7 +104,7 @@ def _replace(target: Target) -> TimedCall:
 
 
 def _appending(after: Callable[[Target, int], object]) -> Callable[[Target], TimedCall]:
-    """Return a workload's preparation: appending lines to an open log, each followed by *after*."""
+    """Return the ``prepare`` of a workload that appends lines to an open log, and calls *after* after each line."""
 
     def prepare(target: Target) -> TimedCall:
         def timed() -> None:
@@ -164,14 +164,14 @@ def _bare_append(connection: RedisConnection, size: int) -> TimedCall:
 
 
 SMALL = (
-    Workload("create", "4 KiB files: open, write, close", 2000, "files", _create, _bare_create, buffers=True),
-    Workload("create-by-4", "the same by 4 processes at once", 2000, "files", _create_by_four, buffers=True),
-    Workload("read-cold", "4 KiB files: open, read, close, nothing cached", 2000, "files", _read_cold),
-    Workload("read-warm", "the same, just read before", 2000, "files", _read_warm),
-    Workload("stat", "stat of files that were just seen", 2000, "files", _stat),
+    Workload("create", "open, write 4 KiB, close: new files", 2000, "files", _create, _bare_create, buffers=True),
+    Workload("create-by-4", "the same as create, by 4 processes at once", 2000, "files", _create_by_four, buffers=True),
+    Workload("read-cold", "open, read 4 KiB, close: nothing is cached", 2000, "files", _read_cold),
+    Workload("read-warm", "open, read 4 KiB, close: read just before", 2000, "files", _read_warm),
+    Workload("stat", "stat of files that the kernel knows", 2000, "files", _stat),
     Workload("list", "names of one large directory", 10_000, "entries", _list),
     Workload("list-stat", "names and attributes of one large directory", 10_000, "entries", _list_with_stat),
-    Workload("replace", "write 4 KiB to a temporary file, rename it over the old", 1000, "files", _replace, None, True),
+    Workload("replace", "write 4 KiB to a new file, rename it over the old", 1000, "files", _replace, None, True),
     Workload(
         "append",
         "append 200 bytes to an open log",
@@ -181,8 +181,22 @@ SMALL = (
         _bare_append,
         buffers=True,
     ),
-    Workload("append-fsync", "the same, and fsync each", 1000, "lines", _appending(lambda _, fd: os.fsync(fd))),
-    Workload("open-append-close", "append 200 bytes as a shell does", 1000, "lines", _open_append_close, None, True),
-    Workload("mkdir", "directories", 1000, "directories", _mkdir),
-    Workload("unlink", "unlink 4 KiB files", 1000, "files", _unlink),
+    Workload(
+        "append-fsync",
+        "append 200 bytes to an open log, then fsync",
+        1000,
+        "lines",
+        _appending(lambda _, fd: os.fsync(fd)),
+    ),
+    Workload(
+        "open-append-close",
+        "open, append 200 bytes, close, as a shell does",
+        1000,
+        "lines",
+        _open_append_close,
+        None,
+        True,
+    ),
+    Workload("mkdir", "create directories", 1000, "directories", _mkdir),
+    Workload("unlink", "remove files of 4 KiB", 1000, "files", _unlink),
 )

@@ -1,7 +1,7 @@
-"""From the command to a mount that answers: with nothing, with many files, with much content. The figure is seconds.
+"""The time from the command to a mount that answers: an empty scope, many files, much content. In seconds.
 
-Only for what outlives its mount. Beside it, without a file system: the imports alone, and the same keys read from Redis
-in the plainest way.
+Only for candidates whose content remains after an unmount. The candidate hset runs the imports alone, and reads the
+same keys from Redis in the simplest way.
 """
 
 import struct
@@ -16,17 +16,17 @@ from bench.workloads.large import write_file
 from bench.workloads.small import make_empty_files
 from vfsd.store.redis.resp import Reply, RespRequest
 
-_LASTING = frozenset({"vfsd-redis", "vfsd-redis-tcp", "vfsd-sqlite", "juicefs"})
-_AT_ONCE = 16
+_PERSISTENT = frozenset({"vfsd-redis", "vfsd-redis-tcp", "vfsd-sqlite", "juicefs"})
+_BATCH = 16
 _SIZE = struct.Struct("<24xQ")
-"""Where an inode record has the size of the file (docs/format.md)."""
+"""The position of the file size in an inode record (docs/format.md)."""
 
 
 def _starting(fill: Callable[[Target, Path], None]) -> Callable[[Target], TimedCall]:
-    """Return a workload's preparation: mounting again what *fill* has filled."""
+    """Return the ``prepare`` of a workload that mounts a scope again after *fill* has filled it."""
 
     def prepare(target: Target) -> TimedCall:
-        target.once("lasting", lambda directory: fill(target, directory))
+        target.once("content", lambda directory: fill(target, directory))
         target.candidate.unmount()
         return target.candidate.mount
 
@@ -45,7 +45,7 @@ def _imports(connection: RedisConnection, size: int) -> TimedCall:
 
 
 def _scanning(content: bytes) -> Callable[[RedisConnection, int], TimedCall]:
-    """Return a bare workload's preparation: reading a scope of files that hold *content*."""
+    """Return the ``bare`` of a workload that reads a scope of files with *content* from Redis."""
 
     def prepare(connection: RedisConnection, size: int) -> TimedCall:
         if connection.ask(b"HLEN", connection.keys.inodes) < size:
@@ -61,13 +61,13 @@ def _scanning(content: bytes) -> Callable[[RedisConnection, int], TimedCall]:
 
 
 def _scan(connection: RedisConnection) -> None:
-    """Read inodes and entries by HSCAN, content by HGETALL, some at a time."""
+    """Read inodes and entries with HSCAN, and content with HGETALL, a few keys in each request."""
     records = dict(_pairs(connection, connection.keys.inodes))
     dict(_pairs(connection, connection.keys.entries))
     with_content = [int(ino) for ino, record in records.items() if _SIZE.unpack_from(record)[0]]
-    for start in range(0, len(with_content), _AT_ONCE):
+    for start in range(0, len(with_content), _BATCH):
         request = RespRequest()
-        for ino in with_content[start : start + _AT_ONCE]:
+        for ino in with_content[start : start + _BATCH]:
             request.add(b"HGETALL", connection.keys.data(ino))
         connection.call(request)
 
@@ -84,16 +84,26 @@ def _pairs(connection: RedisConnection, key: bytes) -> Iterator[tuple[Reply, Rep
 _with_files = _starting(lambda target, directory: make_empty_files(directory, target.size))
 
 START = (
-    Workload("mount-empty", "mount nothing", 0, SECONDS, _with_files, _imports, only=_LASTING),
-    Workload("mount-files", "mount empty files", 10_000, SECONDS, _with_files, _scanning(b""), only=_LASTING),
-    Workload("mount-many-files", "mount empty files", 100_000, SECONDS, _with_files, _scanning(b""), only=_LASTING),
+    Workload("mount-empty", "mount an empty scope", 0, SECONDS, _with_files, _imports, only=_PERSISTENT),
+    Workload(
+        "mount-files", "mount a scope of empty files", 10_000, SECONDS, _with_files, _scanning(b""), only=_PERSISTENT
+    ),
+    Workload(
+        "mount-many-files",
+        "mount a scope of many empty files",
+        100_000,
+        SECONDS,
+        _with_files,
+        _scanning(b""),
+        only=_PERSISTENT,
+    ),
     Workload(
         "mount-content",
-        "mount files of 1 MiB",
+        "mount a scope of files of 1 MiB",
         512,
         SECONDS,
         _starting(_fill_with_content),
         _scanning(bytes(range(1, 256)) * 4112 + bytes(range(1, 17))),
-        only=_LASTING,
+        only=_PERSISTENT,
     ),
 )
