@@ -140,7 +140,7 @@ class Floor(Daemon):
 class Vfsd(Daemon):
     """vfsd on the store with the URL *store*, with *options* for ``vfsd mount``.
 
-    The package is the one in the directory *checkout*. All commands run with this Python, whatever the checkout.
+    The package is the one in the directory *checkout*. Its commands run with this Python, also in another checkout.
     """
 
     def __init__(self, base: Path, store: str, *options: str, checkout: Path = process.ROOT) -> None:

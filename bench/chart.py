@@ -180,10 +180,10 @@ def _draw_groups(axes: Axes, groups: list[tuple[str, list[_Row]]]) -> None:
 
 def _draw_row(axes: Axes, y: float, row: _Row) -> None:
     """Draw one workload with its middle at *y*."""
-    beside = axes.get_yaxis_transform()
-    axes.text(-0.02, y - 0.04, row.name, transform=beside, ha="right", va="bottom", size=8.5, color=_INK)
-    axes.text(-0.02, y + 0.04, row.what, transform=beside, ha="right", va="top", size=6.5, color=_PALE_INK)
-    axes.text(1.01, y, row.floor, transform=beside, ha="left", va="center", size=7.5, color=_PALE_INK)
+    across = axes.get_yaxis_transform()
+    axes.text(-0.02, y - 0.04, row.name, transform=across, ha="right", va="bottom", size=8.5, color=_INK)
+    axes.text(-0.02, y + 0.04, row.what, transform=across, ha="right", va="top", size=6.5, color=_PALE_INK)
+    axes.text(1.01, y, row.floor, transform=across, ha="left", va="center", size=7.5, color=_PALE_INK)
     axes.barh(y, 1.0, 0.84, color=_FLOOR_COLOR)
     _draw_bar(axes, y - 0.19, row.vfsd, _VFSD_COLOR)
     if row.juicefs:

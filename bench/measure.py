@@ -96,7 +96,7 @@ class RedisRunner:
 
     def prepare(self, workload: Workload, size: int) -> TimedCall:
         """See :meth:`Runner.prepare`."""
-        assert workload.bare is not None, "Workload.suits() has said yes"
+        assert workload.bare is not None, "Workload.suits() was true"
         return workload.bare(self._wire, size)
 
     def clean_up(self) -> None:
