@@ -73,18 +73,24 @@ def processes_of(mountpoint: Path) -> list[int]:
 
     They are its daemon and the command that starts the daemon.
     """
-    return [pid for pid in _other_processes() if os.fsencode(mountpoint) in _arguments(pid)]
+    argument = b" %b " % os.fsencode(mountpoint)
+    return [pid for pid in _other_processes() if argument in _arguments(pid)]
 
 
 def _other_processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != os.getpid()]
 
 
-def _arguments(pid: int) -> list[bytes]:
+def _arguments(pid: int) -> bytes:
+    """Return the arguments of *pid*, with a space before and after each; or nothing if it has ended.
+
+    The kernel separates arguments with zero bytes. JuiceFS overwrites them with one text, which separates them with
+    spaces.
+    """
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return b" %b " % Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
     except OSError:  # the process has ended
-        return []
+        return b""
 
 
 def kill(pids: Iterable[int]) -> None:

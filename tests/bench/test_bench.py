@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from bench import process
 from bench.factory import find_juicefs
-from bench.process import ROOT
 from bench.workloads import ALL
 from tests.support.mounted import wait_until
 from vfsd.host import mountpoint as mountpoints
@@ -122,7 +122,7 @@ def test_an_interrupted_run_writes_its_samples_and_removes_everything_else(
 
 def test_two_checkouts_run_as_pairs_and_each_uses_its_own_package(place: Path, tmp_path: Path) -> None:
     other, calls, report = tmp_path / "other", tmp_path / "calls", tmp_path / "report.json"
-    shutil.copytree(ROOT / "vfsd", other / "vfsd", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(process.ROOT / "vfsd", other / "vfsd", ignore=shutil.ignore_patterns("__pycache__"))
     with (other / "vfsd" / "__init__.py").open("a") as file:
         file.write('__version__ = "9.9.9"\n')
     program = other / "vfsd" / "__main__.py"
@@ -177,3 +177,14 @@ def test_a_file_that_is_no_report_is_refused_with_one_line(place: Path, tmp_path
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert "no report" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["server", "/mnt/a b"], ["server --option /mnt/a b", ""]])
+def test_a_daemon_is_found_by_its_mountpoint(arguments: list[str]) -> None:
+    command = ["sh", "-c", "sleep 60 & wait", *arguments]
+    with subprocess.Popen(command, start_new_session=True) as running:
+        try:
+            wait_until(lambda: running.pid in process.processes_of(Path("/mnt/a b")), "the program to start")
+            assert running.pid not in process.processes_of(Path("/mnt"))
+        finally:
+            os.killpg(running.pid, signal.SIGKILL)
