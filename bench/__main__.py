@@ -92,7 +92,9 @@ _against = click.option(
     metavar="DIR",
     help="Compare with the vfsd of another checkout: each vfsd candidate (default: vfsd-redis) also runs from DIR.",
 )
-_chart = click.option("--chart", "picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw this SVG file.")
+_chart = click.option(
+    "--chart", "picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the report in this SVG file."
+)
 
 
 @click.group(invoke_without_command=True)
@@ -132,13 +134,14 @@ def main(  # noqa: PLR0913, PLR0917 (one for each option)
     if listing:
         _list()
         return
-    if picture is not None:
-        _check_matplotlib()
     if realtime:
         _set_realtime_priority()
     chosen = [ALL[name] for name in only or ALL]
     workloads = [(workload, sizes.get(workload.name, _scaled(workload, scale))) for workload in chosen]
     plan = measure.Plan(workloads, _paired(candidates) if against else candidates or list(NAMES), rounds)
+    if picture is not None:
+        _check_matplotlib()
+        _check_candidates(plan)
     program = find_juicefs(juicefs)
     versions, checkouts = report.versions_here(program), _checkouts(against)
     samples: list[measure.Sample] = []
@@ -173,6 +176,13 @@ def _check_matplotlib() -> None:
     """Raise BenchError if matplotlib is missing: a long measurement must not end without the picture."""
     if find_spec("matplotlib") is None:
         raise BenchError("a chart needs matplotlib: pip install matplotlib")
+
+
+def _check_candidates(plan: measure.Plan) -> None:
+    """Raise BenchError if *plan* measures too little for a picture."""
+    missing = [name for name in (report.REFERENCE, "floor") if name not in plan.candidates]
+    if missing:
+        raise BenchError(f"a chart needs {' and '.join(missing)} in --candidates too")
 
 
 def _show(sample: measure.Sample) -> None:

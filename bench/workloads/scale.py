@@ -59,7 +59,7 @@ SCALE = (
     ),
     Workload(
         "far-16",
-        "16 writers append 200 bytes, each to its own file",
+        "16 writers append 200 bytes, each to its own file, with that delay",
         4000,
         "lines",
         partial(_append_by, writers=16),

@@ -141,9 +141,13 @@ def test_two_checkouts_run_as_pairs_and_each_uses_its_own_package(place: Path, t
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--against", "/usr"], "/usr is no checkout"), (["--against", ".", "--candidates", "tmpfs"], "names no vfsd")],
+    [
+        (["--against", "/usr"], "/usr is no checkout"),
+        (["--against", ".", "--candidates", "tmpfs"], "names no vfsd"),
+        (["--chart", "x.svg", "--candidates", "vfsd-redis"], "needs floor"),
+    ],
 )
-def test_a_comparison_that_is_impossible_is_refused_before_it_runs(
+def test_options_that_contradict_each_other_are_refused_before_the_run(
     place: Path, arguments: list[str], message: str
 ) -> None:
     done = subprocess.run(_command(place, *arguments), capture_output=True, text=True, timeout=60, check=False)
