@@ -56,7 +56,7 @@ check: ## lint, format, types
 	$(BIN)/python -m mypy
 	shellcheck tools/setup .ci/run
 
-bench: ## measure how fast it is, beside other file systems; ARGS= goes to the bench: try ARGS=--help
+bench: ## measure how fast it is and compare it with other file systems; ARGS= goes to the bench: try ARGS=--help
 	@tools/setup bench
 	@$(SUDO) $(BIN)/python -m bench $(ARGS)
 

@@ -1,4 +1,4 @@
-"""How fast vfsd is, and where the time goes: measured against the floor of its stack, a RAM disk, and JuiceFS.
+"""The bench measures how fast vfsd is, and compares it with JuiceFS, a RAM disk and the floor of its stack.
 
-``python -m bench --help``. Nothing in vfsd imports this package, and it takes part in no test of correctness.
+``python -m bench --help`` lists the options. Nothing in vfsd imports this package, and it tests no correctness.
 """

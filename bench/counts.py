@@ -1,7 +1,8 @@
-"""What an operation costs in requests, commits and bytes, and a file in memory: counted, not timed.
+"""The cost of an operation in requests, commits and bytes, and the cost of a file in memory: counted, not timed.
 
-The kernel's requests are read from the trace that ``vfsd mount --debug`` logs, commits and bytes from the server's own
-statistics. What the lease and these questions add is measured beside it, and taken off.
+The requests of the kernel come from the trace that ``vfsd mount --debug`` logs. Commits and bytes come from the
+statistics of the Redis server. The lease and the requests for these statistics also send bytes. They are measured
+separately and subtracted.
 """
 
 import os
@@ -16,11 +17,11 @@ from typing import NamedTuple
 import redis
 
 from bench import process
-from bench.candidates import Vfsd, closing
-from bench.lab import redis_server
+from bench.candidates import Vfsd, mounted
+from bench.factory import redis_server
 from bench.report import markdown
 from bench.workloads.base import opened
-from bench.workloads.small import CONTENT, LINE, mark
+from bench.workloads.small import CONTENT, LINE, make_empty_files
 
 _REQUEST = re.compile(r" DEBUG vfsd\.fuse\.trace: (\w+)")
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
@@ -28,8 +29,8 @@ _LOG = os.O_CREAT | os.O_APPEND | os.O_WRONLY
 _MIB = 1 << 20
 
 
-class _Seen(NamedTuple):
-    """What has been done so far: requests by name, transactions, bytes received by the server."""
+class _Counters(NamedTuple):
+    """Totals: requests of the kernel by name, transactions, and bytes that the server received."""
 
     requests: Counter[str]
     commits: int
@@ -38,7 +39,7 @@ class _Seen(NamedTuple):
 
 @dataclass
 class _Mount:
-    """A mounted scope, and the server that it is stored on."""
+    """A mounted scope, and a client of the Redis server that stores it."""
 
     vfsd: Vfsd
     client: redis.Redis
@@ -50,45 +51,45 @@ class _Mount:
 
     @property
     def resident(self) -> int:
-        """Bytes that the daemon has in RAM."""
-        return max(map(process.resident_bytes, process.serving(self.root)))
+        """The bytes of the daemon that are in RAM."""
+        return max(map(process.resident_bytes, process.processes_of(self.root)))
 
     def remount(self) -> None:
-        """Mount again: memory is what hydration makes of the scope, and nothing of an earlier life."""
+        """Mount again, so that the memory holds only what hydration loads from the store."""
         self.vfsd.unmount()
         self.vfsd.mount()
         self.vfsd.wait_until_started()
 
-    def seen(self) -> _Seen:
-        """Return the counters as they are once the daemon is at rest."""
-        process.settle(process.serving(self.root))
+    def counters(self) -> _Counters:
+        """Return the totals when the daemon is idle."""
+        process.wait_until_idle(process.processes_of(self.root))
         stats = self.client.info("commandstats")
         requests = Counter(_REQUEST.findall(self.vfsd.log.read_text()))
-        return _Seen(requests, stats.get("cmdstat_exec", {"calls": 0})["calls"], self._received())
+        return _Counters(requests, stats.get("cmdstat_exec", {"calls": 0})["calls"], self._received())
 
     def _received(self) -> int:
         return int(self.client.info("stats")["total_net_input_bytes"])
 
-    def cost(self, call: Callable[[], object]) -> _Seen:
-        """Return what *call* adds."""
-        before = self.seen()
-        idle = self.seen()
+    def cost(self, call: Callable[[], object]) -> _Counters:
+        """Return what *call* adds to the totals."""
+        before = self.counters()
+        idle = self.counters()
         call()
-        after = self.seen()
-        asking = idle.received - before.received
-        return _Seen(
-            after.requests - idle.requests, after.commits - idle.commits, after.received - idle.received - asking
+        after = self.counters()
+        statistics = idle.received - before.received
+        return _Counters(
+            after.requests - idle.requests, after.commits - idle.commits, after.received - idle.received - statistics
         )
 
 
 @contextmanager
 def _mounted(base: Path, *options: str) -> Iterator[_Mount]:
-    """Give an empty scope, mounted with *options*."""
+    """Give an empty scope that is mounted with *options*."""
     base.mkdir()
     with ExitStack() as stack:
         server = stack.enter_context(redis_server())
         vfsd = Vfsd(base, server.url, *options)
-        stack.enter_context(closing(vfsd))
+        stack.enter_context(mounted(vfsd))
         vfsd.wait_until_started()
         yield _Mount(vfsd, stack.enter_context(server.client()))
 
@@ -97,7 +98,11 @@ def _mounted(base: Path, *options: str) -> Iterator[_Mount]:
 
 
 class _Operation(NamedTuple):
-    """Something that is done *count* times at a place that *before* has prepared; it writes *content* bytes each."""
+    """An operation that is counted.
+
+    *before* prepares a directory for a number of operations. *each* does the operation with a given number. One
+    operation writes *content* bytes.
+    """
 
     name: str
     content: int
@@ -140,39 +145,39 @@ _OPERATIONS = (
 
 
 def _append(path: Path, count: int) -> None:
-    """Append lines to a log that stays open."""
+    """Append *count* lines to a log that stays open."""
     with opened(path, _LOG) as fd:
         for _ in range(count):
             os.write(fd, LINE)
 
 
-def _row(name: str, seen: _Seen, count: int, content: int) -> list[str]:
-    """Return a line of the table: what *seen* is for each of *count* operations that write *content* bytes."""
+def _row(name: str, counters: _Counters, count: int, content: int) -> list[str]:
+    """Return a row of the table: *counters* divided by *count*. One operation writes *content* bytes."""
     requests = ", ".join(
-        f"{kind} {number / count:.3g}" for kind, number in seen.requests.most_common() if number * 20 > count
+        f"{kind} {number / count:.3g}" for kind, number in counters.requests.most_common() if number * 20 > count
     )
-    each = seen.received / count
+    each = counters.received / count
     per_byte = f"{each / content:.3g}" if content else ""
-    return [name, requests, f"{seen.commits / count:.3g}", f"{each:,.0f}", per_byte]
+    return [name, requests, f"{counters.commits / count:.3g}", f"{each:,.0f}", per_byte]
 
 
 def operations(base: Path, count: int) -> str:
-    """Return a table of what each operation costs, of *count* operations each."""
+    """Return a table with the cost of each operation: the average of *count* operations."""
     rows = []
     with _mounted(base / "counts", "--debug") as mount:
         for number, operation in enumerate(_OPERATIONS):
             place = mount.root / str(number)
             place.mkdir()
             operation.before(place, count)
-            seen = mount.cost(lambda at=place, of=operation: [of.each(at, n) for n in range(count)])  # type: ignore[misc]
-            rows.append(_row(operation.name, seen, count, operation.content))
-        seen = mount.cost(lambda: _append(mount.root / "log", count))
-        rows.append(_row("append 200 bytes to an open log", seen, count, len(LINE)))
+            cost = mount.cost(lambda at=place, of=operation: [of.each(at, n) for n in range(count)])  # type: ignore[misc]
+            rows.append(_row(operation.name, cost, count, operation.content))
+        cost = mount.cost(lambda: _append(mount.root / "log", count))
+        rows.append(_row("append 200 bytes to an open log", cost, count, len(LINE)))
         rows.append(_row("the same, to a log of 64 MiB", _large_log(mount, count), count, len(LINE)))
     return markdown(["operation", "requests", "commits", "bytes to Redis", "per byte written"], rows)
 
 
-def _large_log(mount: _Mount, count: int) -> _Seen:
+def _large_log(mount: _Mount, count: int) -> _Counters:
     path = mount.root / "large"
     with opened(path, _LOG) as fd:
         for _ in range(64):
@@ -184,11 +189,11 @@ def _large_log(mount: _Mount, count: int) -> _Seen:
 
 
 def memory(base: Path, files: int, mebibytes: int) -> str:
-    """Return a table of the memory that *files* empty files, and *mebibytes* of content, take after a mount."""
+    """Return a table with the memory of *files* empty files and of *mebibytes* MiB of content after a mount."""
     with _mounted(base / "empty") as mount:
         mount.remount()
         empty = mount.resident
-        mark(mount.root, files)
+        make_empty_files(mount.root, files)
         mount.remount()
         each = (mount.resident - empty) / files
     with _mounted(base / "full") as mount:

@@ -1,8 +1,8 @@
-"""The floor of the stack: the least that a file system in Python on pyfuse3 and trio can cost.
+"""The floor of the stack: the lowest cost of a file system in Python on pyfuse3 and trio.
 
-A tree of dictionaries with the same replies to the kernel as :mod:`vfsd.fuse`: names, their absence and attributes
-are cached for long, ``flush`` and extended attributes answer ENOSYS, permissions are the kernel's. No store, no limits,
-no rules: whatever it is asked to do, it does. It must never be used for anything but a comparison.
+It is a tree of dictionaries, and replies to the kernel as :mod:`vfsd.fuse` does. The kernel caches names, absent names
+and attributes for a day. ``flush`` and extended attributes return ENOSYS. The kernel checks the permissions. The floor
+has no store, no limits and no checks. It must never be used for anything except a comparison.
 """
 
 import errno
@@ -21,7 +21,7 @@ _CACHED = 86_400.0
 
 
 class _Node:
-    """A file or a directory. It holds the attributes as the kernel takes them."""
+    """A file or a directory. Its attributes have the form that the kernel expects."""
 
     def __init__(self, ino: int, mode: int, ctx: RequestContext | None = None) -> None:
         self.content = bytearray()
@@ -38,7 +38,7 @@ class _Node:
 
 
 class Floor(pyfuse3.Operations):
-    """The tree, by inode number; a file handle is an inode number too."""
+    """The tree, by inode number. A file handle is the inode number of its file."""
 
     supports_dot_lookup = True
     enable_writeback_cache = False
@@ -46,33 +46,33 @@ class Floor(pyfuse3.Operations):
     def __init__(self) -> None:
         super().__init__()
         self._numbers = count(pyfuse3.ROOT_INODE)
-        root = self._made(stat.S_IFDIR | 0o755)
+        root = self._create(stat.S_IFDIR | 0o755)
         self._nodes: dict[int, _Node] = {root.entry.st_ino: root}
         self._absent = EntryAttributes()
         self._absent.st_ino, self._absent.entry_timeout = InodeT(0), _CACHED
 
-    def _made(self, mode: int, ctx: RequestContext | None = None) -> _Node:
+    def _create(self, mode: int, ctx: RequestContext | None = None) -> _Node:
         return _Node(next(self._numbers), mode, ctx)
 
     def _add(self, parent: int, name: bytes, mode: int, ctx: RequestContext) -> EntryAttributes:
-        node, directory = self._made(mode, ctx), self._nodes[parent]
+        node, directory = self._create(mode, ctx), self._nodes[parent]
         self._nodes[node.entry.st_ino] = directory.entries[name] = node
         directory.touch()
         return node.entry
 
     async def lookup(self, parent_inode: InodeT, name: FileNameT, ctx: RequestContext) -> EntryAttributes:
-        """Answer what *name* is, or that it is not."""
+        """Return the attributes of *name*, or a negative entry if it does not exist."""
         node = self._nodes[parent_inode].entries.get(name)
         return node.entry if node else self._absent
 
     async def forget(self, inode_list: Sequence[tuple[InodeT, int]]) -> None:
-        """Let go of what has no name; unlike in vfsd nobody counts."""
+        """Remove the inodes that have no name. Unlike vfsd, the floor has no lookup counts."""
         for ino, _ in inode_list:
             if (node := self._nodes.get(ino)) and not node.entry.st_nlink:
                 del self._nodes[ino]
 
     async def getattr(self, inode: InodeT, ctx: RequestContext) -> EntryAttributes:
-        """Answer attributes."""
+        """Return the attributes."""
         return self._nodes[inode].entry
 
     async def setattr(
@@ -100,29 +100,29 @@ class Floor(pyfuse3.Operations):
     async def mknod(
         self, parent_inode: InodeT, name: FileNameT, mode: ModeT, rdev: int, ctx: RequestContext
     ) -> EntryAttributes:
-        """Make an empty file."""
+        """Create an empty file."""
         return self._add(parent_inode, name, mode, ctx)
 
     async def mkdir(self, parent_inode: InodeT, name: FileNameT, mode: ModeT, ctx: RequestContext) -> EntryAttributes:
-        """Make a directory."""
+        """Create a directory."""
         return self._add(parent_inode, name, mode, ctx)
 
     async def symlink(
         self, parent_inode: InodeT, name: FileNameT, target: FileNameT, ctx: RequestContext
     ) -> EntryAttributes:
-        """Make a symbolic link."""
+        """Create a symbolic link."""
         entry = self._add(parent_inode, name, stat.S_IFLNK | 0o777, ctx)
         self._nodes[entry.st_ino].content[:] = target
         return entry
 
     async def readlink(self, inode: InodeT, ctx: RequestContext) -> FileNameT:
-        """Answer where a symbolic link leads."""
+        """Return the target of a symbolic link."""
         return FileNameT(bytes(self._nodes[inode].content))
 
     async def create(
         self, parent_inode: InodeT, name: FileNameT, mode: ModeT, flags: FlagT, ctx: RequestContext
     ) -> tuple[FileInfo, EntryAttributes]:
-        """Make a file and open it."""
+        """Create a file and open it."""
         entry = self._add(parent_inode, name, stat.S_IFREG | mode, ctx)
         return FileInfo(fh=FileHandleT(entry.st_ino), keep_cache=True), entry
 
@@ -147,7 +147,7 @@ class Floor(pyfuse3.Operations):
         flags: FlagT,
         ctx: RequestContext,
     ) -> None:
-        """Move a name, over another if need be."""
+        """Move a name, and replace the new name if it exists."""
         source, target = self._nodes[parent_inode_old], self._nodes[parent_inode_new]
         if (replaced := target.entries.get(name_new)) is not None:
             replaced.entry.st_nlink = 0
@@ -156,18 +156,18 @@ class Floor(pyfuse3.Operations):
         target.touch()
 
     async def open(self, inode: InodeT, flags: FlagT, ctx: RequestContext) -> FileInfo:
-        """Open a file, emptying it if asked."""
+        """Open a file, and truncate it if O_TRUNC is set."""
         if flags & os.O_TRUNC:
             self._nodes[inode].content.clear()
             self._nodes[inode].entry.st_size = 0
         return FileInfo(fh=FileHandleT(inode), keep_cache=True)
 
     async def read(self, fh: FileHandleT, off: int, size: int) -> bytes:
-        """Answer content."""
+        """Return content."""
         return bytes(memoryview(self._nodes[fh].content)[off : off + size])
 
     async def write(self, fh: FileHandleT, off: int, buf: bytes) -> int:
-        """Take content."""
+        """Write content."""
         node = self._nodes[fh]
         node.content.extend(bytes(max(0, off - len(node.content))))
         node.content[off : off + len(buf)] = buf
@@ -179,24 +179,24 @@ class Floor(pyfuse3.Operations):
         """Do nothing: there is no store."""
 
     async def release(self, fh: FileHandleT) -> None:
-        """Do nothing: a handle holds nothing."""
+        """Do nothing: a handle has no state."""
 
     async def opendir(self, inode: InodeT, ctx: RequestContext) -> FileHandleT:
         """Open a directory."""
         return FileHandleT(inode)
 
     async def readdir(self, fh: FileHandleT, start_id: int, token: pyfuse3.ReaddirToken) -> None:
-        """List entries, by their index."""
+        """List the entries. The position of an entry is its index."""
         entries = islice(self._nodes[fh].entries.items(), start_id, None)
         for index, (name, node) in enumerate(entries, start_id + 1):
             if not pyfuse3.readdir_reply(token, FileNameT(name), node.entry, index):
                 return
 
     async def releasedir(self, fh: FileHandleT) -> None:
-        """Do nothing."""
+        """Do nothing: a handle has no state."""
 
     async def statfs(self, ctx: RequestContext) -> pyfuse3.StatvfsData:
-        """Answer that there is room."""
+        """Return that there is free space."""
         answer = pyfuse3.StatvfsData()
         answer.f_bsize = answer.f_frsize = 4096
         answer.f_blocks = answer.f_bfree = answer.f_bavail = answer.f_files = answer.f_ffree = answer.f_favail = 1 << 24

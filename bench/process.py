@@ -1,7 +1,7 @@
-"""Processes and caches of this machine, as a measurement needs them: found, waited for, ended, emptied.
+"""Functions that find, wait for and end processes, and that drop the caches of this machine.
 
-It must never touch a process that was not started by the bench: a daemon is known by the
-mountpoint in its command line.
+They must never touch a process that the bench did not start. A daemon of the bench has its mountpoint in its command
+line.
 """
 
 import os
@@ -12,24 +12,27 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PATIENCE = 120.0
-"""Seconds after which something that should come about is given up."""
+TIMEOUT_S = 120.0
+"""Seconds after which the bench stops waiting for an event."""
 
 ROOT = Path(__file__).parent.parent
-"""The checkout: where ``python -m vfsd`` is found."""
+"""This checkout: the directory of the packages vfsd and bench."""
 
-_QUIET_S = 0.05
-_QUIET_TICKS = 1
-_LOUD_S = 10.0
+_IDLE_S = 0.05
+_IDLE_TICKS = 1
+_BUSY_S = 10.0
 
 
 class BenchError(Exception):
-    """A candidate or the machine cannot do what was asked; the text says what and why, in one line."""
+    """A candidate or the machine cannot do what was asked. The text says in one line what failed and why."""
 
 
 def wait_until(condition: Callable[[], object], what: str, pause: float = 0.005) -> None:
-    """Return once *condition* holds, asked every *pause* seconds. Raises BenchError, naming *what*, if it does not."""
-    deadline = time.monotonic() + PATIENCE
+    """Return when *condition* is true. It is called every *pause* seconds.
+
+    Raises BenchError with *what* if it is still false after TIMEOUT_S.
+    """
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         if time.monotonic() > deadline:
             raise BenchError(f"gave up waiting for {what}")
@@ -37,22 +40,25 @@ def wait_until(condition: Callable[[], object], what: str, pause: float = 0.005)
 
 
 def run(command: list[str], env: dict[str, str] | None = None, cwd: Path = ROOT) -> str:
-    """Run *command* to its end and return what it printed. Raises BenchError with the last line of its complaint."""
+    """Run *command* to its end and return its output.
+
+    Raises BenchError with the last line of its output if it fails.
+    """
     try:
-        done = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except FileNotFoundError:
         raise BenchError(f"{command[0]} is not installed") from None
     except subprocess.TimeoutExpired:
-        raise BenchError(f"{' '.join(command[:4])} did not end within {PATIENCE:.0f} s") from None
+        raise BenchError(f"{' '.join(command[:4])} did not end within {TIMEOUT_S:.0f} s") from None
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-        raise BenchError(f"{' '.join(command[:4])} failed ({done.returncode}): {said[-1]}")
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["it printed nothing"]
+        raise BenchError(f"{' '.join(command[:4])} failed ({done.returncode}): {lines[-1]}")
     return done.stdout
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let neither Ctrl-C nor SIGTERM cut short what is in the block: cleaning up."""
+def signals_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C and SIGTERM in the block, because cleaning up must be complete."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     handlers = [signal.signal(number, signal.SIG_IGN) for number in numbers]
     try:
@@ -62,62 +68,74 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def serving(mountpoint: Path) -> list[int]:
-    """Return the processes whose command line names *mountpoint* as a word: its daemon, and what starts it."""
-    return [pid for pid in _processes() if os.fsencode(mountpoint) in _words(pid)]
+def processes_of(mountpoint: Path) -> list[int]:
+    """Return the processes that have *mountpoint* as an argument.
+
+    They are its daemon and the command that starts the daemon.
+    """
+    argument = b" %b " % os.fsencode(mountpoint)
+    return [pid for pid in _other_processes() if argument in _arguments(pid)]
 
 
-def _processes() -> list[int]:
+def _other_processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != os.getpid()]
 
 
-def _words(pid: int) -> list[bytes]:
+def _arguments(pid: int) -> bytes:
+    """Return the arguments of *pid*, with a space before and after each; or nothing if it has ended.
+
+    The kernel separates arguments with zero bytes. JuiceFS overwrites them with one text, which separates them with
+    spaces.
+    """
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:  # it has ended since
-        return []
+        return b" %b " % Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:  # the process has ended
+        return b""
 
 
 def kill(pids: Iterable[int]) -> None:
-    """End *pids* at once (SIGKILL); those that have ended already are none."""
+    """Send SIGKILL to *pids*. A process that has already ended is not an error."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the memory of *pid* that is in RAM (VmRSS, :manpage:`proc(5)`)."""
+    """Return the bytes of *pid* that are in RAM (VmRSS, :manpage:`proc(5)`). Raises BenchError if it has ended."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
     raise BenchError(f"process {pid} has no memory: it has ended")
 
 
-def settle(pids: Iterable[int]) -> None:
-    """Return once *pids* have stopped working off what was asked of them before; after 10 s in any case."""
+def wait_until_idle(pids: Iterable[int]) -> None:
+    """Return when *pids* use no processor time, because they may still process earlier requests.
+
+    Return after 10 s in any case.
+    """
     known = list(pids)
-    deadline = time.monotonic() + _LOUD_S
+    deadline = time.monotonic() + _BUSY_S
     before = _ticks(known)
     while time.monotonic() < deadline:
-        time.sleep(_QUIET_S)
+        time.sleep(_IDLE_S)
         now = _ticks(known)
-        if now - before <= _QUIET_TICKS:
+        if now - before <= _IDLE_TICKS:
             return
         before = now
 
 
 def _ticks(pids: Iterable[int]) -> int:
-    """Return the processor time that *pids* have used, in clock ticks."""
+    """Return the processor time of *pids*, in clock ticks."""
     total = 0
     for pid in pids:
-        with suppress(OSError):  # it has ended since
+        with suppress(OSError):  # the process has ended
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             total += int(fields[11]) + int(fields[12])
     return total
 
 
 def drop_caches() -> None:
-    """Let the kernel forget clean pages, names and inodes of every file system. Raises BenchError unless root."""
+    """Drop the clean pages, names and inodes of all file systems from the kernel. Raises BenchError if not root."""
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
     except OSError as error:
@@ -125,6 +143,6 @@ def drop_caches() -> None:
 
 
 def detach(mountpoint: Path) -> None:
-    """Take away every mount at *mountpoint*, busy or dead."""
+    """Remove all mounts at *mountpoint*, even if they are busy or their daemon is dead."""
     while subprocess.run(["umount", "-l", mountpoint], capture_output=True, check=False).returncode == 0:
         pass

@@ -1,7 +1,8 @@
-"""A Redis server that is far away: ``python -m bench.proxy SOCKET DELAY_MS`` prints the TCP port at which it is so.
+"""A proxy that adds a delay to a Redis server. ``python -m bench.proxy SOCKET DELAY_MS`` prints its TCP port.
 
-Each piece of a request is passed on so many milliseconds after it came, so a round trip takes that much longer; pieces
-do not wait for one another, so throughput stays what it was. Threads, for their sleep is finer than a selector's.
+The proxy forwards each block of a request DELAY_MS after it arrived, so a round trip takes that much longer. Blocks do
+not wait for each other, so the throughput does not change. It uses threads, because their sleep is more exact than the
+timeout of a selector.
 """
 
 import os
@@ -15,24 +16,24 @@ from typing import TypeAlias
 
 _BLOCK = 1 << 18
 
-_Late: TypeAlias = "queue.SimpleQueue[tuple[float, bytes]]"
-"""What is to be passed on, and when (monotonic seconds). An empty block is the end."""
+_Delayed: TypeAlias = "queue.SimpleQueue[tuple[float, bytes]]"
+"""Blocks to forward, each with its time (monotonic, in seconds). An empty block means the end."""
 
 
-def _take(source: socket.socket, late: _Late, delay: float) -> None:
+def _receive(source: socket.socket, delayed: _Delayed, delay: float) -> None:
     block = b"-"
     while block:
         try:
             block = source.recv(_BLOCK)
-        except OSError:  # the other side is gone: so is the connection
+        except OSError:  # the peer has gone, so the connection ends
             block = b""
-        late.put((time.monotonic() + delay, block))
+        delayed.put((time.monotonic() + delay, block))
 
 
-def _give(late: _Late, target: socket.socket) -> None:
-    with suppress(OSError):  # as above
+def _forward(delayed: _Delayed, target: socket.socket) -> None:
+    with suppress(OSError):  # the peer has gone
         while True:
-            due, block = late.get()
+            due, block = delayed.get()
             time.sleep(max(0.0, due - time.monotonic()))
             if not block:
                 target.shutdown(socket.SHUT_WR)
@@ -41,15 +42,15 @@ def _give(late: _Late, target: socket.socket) -> None:
 
 
 def _connect(source: socket.socket, target: socket.socket, delay: float) -> None:
-    late: _Late = queue.SimpleQueue()
-    threading.Thread(target=_take, args=(source, late, delay), daemon=True).start()
-    threading.Thread(target=_give, args=(late, target), daemon=True).start()
+    delayed: _Delayed = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(source, delayed, delay), daemon=True).start()
+    threading.Thread(target=_forward, args=(delayed, target), daemon=True).start()
 
 
 def main(path: str, delay_ms: str) -> None:
-    """Pass connections on to the server at the unix socket *path* until killed."""
+    """Forward connections to the server at the unix socket *path*, until this process is killed."""
     listening = socket.create_server(("127.0.0.1", 0))
-    print(listening.getsockname()[1], flush=True)  # noqa: T201 (this is what the program is asked for)
+    print(listening.getsockname()[1], flush=True)  # noqa: T201 (the port is the output of this program)
     while True:
         client, _ = listening.accept()
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,112 +1,118 @@
-"""Large files: from end to end, and here and there. The size is MiB, or operations within 64 MiB."""
+"""Large files: sequential and random access. The size is in MiB, or a number of operations on a file of 64 MiB."""
 
 import os
 import random
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.wire import Recorder, Wire
-from bench.workloads.base import Go, Stage, Workload, opened
+from bench.bare_redis import RedisConnection, TransactionRecorder
+from bench.workloads.base import Target, TimedCall, Workload, opened
 
 _MIB = 1 << 20
 _BLOCK = os.urandom(_MIB)
 _PAGE = os.urandom(4096)
-_FIELD_MIB = 64
+_RANDOM_FILE_MIB = 64
 _SEED = 7
-"""Every candidate and round meets the same offsets."""
+"""The offsets are the same for all candidates and all rounds."""
 
 
-def write_file(stage: Stage, path: Path, mebibytes: int) -> None:
-    """Write *mebibytes* in pieces of 1 MiB."""
+def write_file(target: Target, path: Path, mebibytes: int) -> None:
+    """Write a file of *mebibytes* MiB, 1 MiB at a time."""
     with opened(path, os.O_CREAT | os.O_WRONLY) as fd:
         for _ in range(mebibytes):
             os.write(fd, _BLOCK)
-            stage.store(fd)
+            target.store(fd)
 
 
 def read_file(path: Path) -> None:
-    """Read a file from end to end in pieces of 1 MiB, into the same memory: new memory would cost as much again."""
+    """Read a file, 1 MiB at a time, into one buffer. A new buffer for each read would double the time."""
     piece = bytearray(_MIB)
     with opened(path, os.O_RDONLY) as fd:
         while os.readv(fd, [piece]):
             pass
 
 
-def _write(stage: Stage) -> Go:
-    return lambda: write_file(stage, stage.directory / "file", stage.size)
+def _write(target: Target) -> TimedCall:
+    return lambda: write_file(target, target.directory / "file", target.size)
 
 
-def _file(stage: Stage, mebibytes: int) -> Path:
-    return stage.once("large", lambda directory: write_file(stage, directory / "file", mebibytes)) / "file"
+def _file(target: Target, mebibytes: int) -> Path:
+    return target.once("large", lambda directory: write_file(target, directory / "file", mebibytes)) / "file"
 
 
-def _read_cold(stage: Stage) -> Go:
-    path = _file(stage, stage.size)
-    stage.chill()
+def _read_cold(target: Target) -> TimedCall:
+    path = _file(target, target.size)
+    target.make_cold()
     return lambda: read_file(path)
 
 
-def _read_warm(stage: Stage) -> Go:
-    path = _file(stage, stage.size)
+def _read_warm(target: Target) -> TimedCall:
+    path = _file(target, target.size)
     read_file(path)
     return lambda: read_file(path)
 
 
 def _offsets(count: int) -> list[int]:
-    chance = random.Random(_SEED)
-    return [4096 * chance.randrange(_FIELD_MIB * 256) for _ in range(count)]
+    rng = random.Random(_SEED)
+    return [4096 * rng.randrange(_RANDOM_FILE_MIB * 256) for _ in range(count)]
 
 
-def _writing(after: Callable[[Stage, int], object]) -> Callable[[Stage], Go]:
-    """Return a workload's preparation: writing pages at random, each followed by *after*."""
+def _writing(after: Callable[[Target, int], object]) -> Callable[[Target], TimedCall]:
+    """Return the ``prepare`` of a workload that writes pages at random offsets, and calls *after* after each page."""
 
-    def prepare(stage: Stage) -> Go:
-        path, offsets = _file(stage, _FIELD_MIB), _offsets(stage.size)
+    def prepare(target: Target) -> TimedCall:
+        path, offsets = _file(target, _RANDOM_FILE_MIB), _offsets(target.size)
 
-        def go() -> None:
+        def timed() -> None:
             with opened(path, os.O_WRONLY) as fd:
                 for offset in offsets:
                     os.pwrite(fd, _PAGE, offset)
-                    after(stage, fd)
+                    after(target, fd)
 
-        return go
+        return timed
 
     return prepare
 
 
-def _random_read(stage: Stage) -> Go:
-    path, offsets = _file(stage, _FIELD_MIB), _offsets(stage.size)
-    stage.chill()
+def _random_read(target: Target) -> TimedCall:
+    path, offsets = _file(target, _RANDOM_FILE_MIB), _offsets(target.size)
+    target.make_cold()
 
-    def go() -> None:
+    def timed() -> None:
         with opened(path, os.O_RDONLY) as fd:
             for offset in offsets:
                 os.pread(fd, len(_PAGE), offset)
 
-    return go
+    return timed
 
 
-def _bare_write(wire: Wire, size: int) -> Go:
-    recorder = Recorder(wire.keys)
+def _bare_write(connection: RedisConnection, size: int) -> TimedCall:
+    recorder = TransactionRecorder(connection.keys)
     file = recorder.create(b"file")
     for piece in range(size):
         recorder.write(file, piece * _MIB, _BLOCK)
-    wire.empty()
-    return lambda: wire.call_all(recorder.requests)
+    connection.empty()
+    return lambda: connection.call_all(recorder.requests)
 
 
 LARGE = (
-    Workload("write", "a file from end to end, 1 MiB at a time", 256, "MiB", _write, _bare_write, buffers=True),
-    Workload("read-large-cold", "the same read, nothing cached", 256, "MiB", _read_cold),
-    Workload("read-large-warm", "the same, just read before", 256, "MiB", _read_warm),
+    Workload("write", "write a large file, 1 MiB at a time", 256, "MiB", _write, _bare_write, buffers=True),
+    Workload("read-large-cold", "read a large file: nothing is cached", 256, "MiB", _read_cold),
+    Workload("read-large-warm", "read a large file: read just before", 256, "MiB", _read_warm),
     Workload(
         "random-write",
-        "4 KiB at random in 64 MiB",
+        "write 4 KiB at random offsets in 64 MiB",
         2000,
         "writes",
-        _writing(lambda stage, fd: stage.store(fd)),
+        _writing(lambda target, fd: target.store(fd)),
         buffers=True,
     ),
-    Workload("random-write-fsync", "the same, and fsync each", 1000, "writes", _writing(lambda _, fd: os.fsync(fd))),
-    Workload("random-read", "4 KiB at random in 64 MiB, nothing cached", 2000, "reads", _random_read),
+    Workload(
+        "random-write-fsync",
+        "write 4 KiB at random offsets, then fsync",
+        1000,
+        "writes",
+        _writing(lambda _, fd: os.fsync(fd)),
+    ),
+    Workload("random-read", "read 4 KiB at random offsets: nothing is cached", 2000, "reads", _random_read),
 )

@@ -1,6 +1,6 @@
-"""What people run: tar, git, grep, rm, Python's venv. The figure is seconds.
+"""Programs that people run: tar, git, grep, rm and Python's venv. The figure is in seconds.
 
-The size is how many files the tree has.
+The size is the number of files in the tree.
 """
 
 import os
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import process
-from bench.workloads.base import SECONDS, Go, Stage, Workload, filled
+from bench.workloads.base import SECONDS, Target, TimedCall, Workload, filled
 
 _FILES = 5000
 _PER_DIRECTORY = 50
@@ -20,104 +20,104 @@ _GIT = ("git", "-c", "user.name=bench", "-c", "user.email=bench@example.org", "-
 
 
 def _make_tree(directory: Path, count: int) -> None:
-    """Make *count* files as of source code: text, mostly short, in directories of 50."""
-    chance = random.Random(_SEED)
+    """Create *count* files like source code: text, most of them short, with 50 files in each directory."""
+    rng = random.Random(_SEED)
     for number in range(count):
         place = directory / f"package{number // _PER_DIRECTORY}"
         place.mkdir(exist_ok=True)
-        words = chance.choices(_WORDS, k=min(2000, int(chance.expovariate(1 / 500)) + 1))
+        words = rng.choices(_WORDS, k=min(2000, int(rng.expovariate(1 / 500)) + 1))
         (place / f"module{number}.txt").write_text(f"{number}\n" + "\n".join(words))
 
 
-def _tar(stage: Stage) -> Path:
-    """Return a tar file of the tree, off the mount."""
-    tree = filled(stage.scratch / f"tree-{stage.size}", partial(_make_tree, count=stage.size))
+def _tar(target: Target) -> Path:
+    """Return a tar file of the tree. It is outside the mount."""
+    tree = filled(target.scratch / f"tree-{target.size}", partial(_make_tree, count=target.size))
     tar = tree.with_suffix(".tar")
     if not tar.exists():
         process.run(["tar", "cf", str(tar), "-C", str(tree), "."])
     return tar
 
 
-def _unpack(stage: Stage, directory: Path) -> None:
-    process.run(["tar", "xf", str(_tar(stage)), "-C", str(directory)])
+def _unpack(target: Target, directory: Path) -> None:
+    process.run(["tar", "xf", str(_tar(target)), "-C", str(directory)])
 
 
-def _tree(stage: Stage) -> Path:
-    return stage.once("tree", partial(_unpack, stage))
+def _tree(target: Target) -> Path:
+    return target.once("tree", partial(_unpack, target))
 
 
-def _program(stage: Stage, *command: str) -> Go:
-    """Return a run of *command*, which has been read from disk before."""
+def _program(target: Target, *command: str) -> TimedCall:
+    """Return a call that runs *command*. The program is read from disk before, because that must not be timed."""
     process.run([command[0], "--version"])
-    environment = {**os.environ, "HOME": str(stage.scratch), "GIT_CONFIG_NOSYSTEM": "1"}
-    return lambda: process.run(list(command), environment, stage.directory)
+    environment = {**os.environ, "HOME": str(target.scratch), "GIT_CONFIG_NOSYSTEM": "1"}
+    return lambda: process.run(list(command), environment, target.directory)
 
 
-def _git(stage: Stage, *arguments: str) -> Go:
-    return _program(stage, *_GIT, "-C", str(_tree(stage)), *arguments)
+def _git(target: Target, *arguments: str) -> TimedCall:
+    return _program(target, *_GIT, "-C", str(_tree(target)), *arguments)
 
 
-def _untar(stage: Stage) -> Go:
-    return _program(stage, "tar", "xf", str(_tar(stage)), "-C", str(stage.directory))
+def _untar(target: Target) -> TimedCall:
+    return _program(target, "tar", "xf", str(_tar(target)), "-C", str(target.directory))
 
 
-def _no_repository(stage: Stage) -> None:
-    process.run(["rm", "-rf", str(_tree(stage) / ".git")])
+def _remove_repository(target: Target) -> None:
+    process.run(["rm", "-rf", str(_tree(target) / ".git")])
 
 
-def _git_init(stage: Stage) -> Go:
-    _no_repository(stage)
-    return _git(stage, "init", "-q")
+def _git_init(target: Target) -> TimedCall:
+    _remove_repository(target)
+    return _git(target, "init", "-q")
 
 
-def _git_add(stage: Stage) -> Go:
-    _git_init(stage)()
-    return _git(stage, "add", "-A")
+def _git_add(target: Target) -> TimedCall:
+    _git_init(target)()
+    return _git(target, "add", "-A")
 
 
-def _git_commit(stage: Stage) -> Go:
-    _git_add(stage)()
-    return _git(stage, "commit", "-q", "-m", "all")
+def _git_commit(target: Target) -> TimedCall:
+    _git_add(target)()
+    return _git(target, "commit", "-q", "-m", "all")
 
 
-def _git_status(stage: Stage) -> Go:
-    if not (_tree(stage) / ".git").exists():
-        _git_commit(stage)()
-    return _git(stage, "status", "--short")
+def _git_status(target: Target) -> TimedCall:
+    if not (_tree(target) / ".git").exists():
+        _git_commit(target)()
+    return _git(target, "status", "--short")
 
 
-def _grep(stage: Stage) -> Go:
-    return _program(stage, "grep", "-rc", "needle", str(_tree(stage)))
+def _grep(target: Target) -> TimedCall:
+    return _program(target, "grep", "-rc", "needle", str(_tree(target)))
 
 
-def _grep_cold(stage: Stage) -> Go:
-    _tree(stage)
-    stage.chill()
-    return _grep(stage)
+def _grep_cold(target: Target) -> TimedCall:
+    _tree(target)
+    target.make_cold()
+    return _grep(target)
 
 
-def _grep_warm(stage: Stage) -> Go:
-    _grep(stage)()
-    return _grep(stage)
+def _grep_warm(target: Target) -> TimedCall:
+    _grep(target)()
+    return _grep(target)
 
 
-def _remove(stage: Stage) -> Go:
-    _unpack(stage, stage.directory)
-    return _program(stage, "rm", "-rf", *map(str, stage.directory.iterdir()))
+def _remove(target: Target) -> TimedCall:
+    _unpack(target, target.directory)
+    return _program(target, "rm", "-rf", *map(str, target.directory.iterdir()))
 
 
-def _venv(stage: Stage) -> Go:
-    return _program(stage, sys.executable, "-m", "venv", str(stage.directory / "venv"))
+def _venv(target: Target) -> TimedCall:
+    return _program(target, sys.executable, "-m", "venv", str(target.directory / "venv"))
 
 
 PROGRAMS = (
-    Workload("untar", "tar xf of the tree", _FILES, SECONDS, _untar),
+    Workload("untar", "tar xf of a source tree", _FILES, SECONDS, _untar),
     Workload("git-init", "git init", _FILES, SECONDS, _git_init),
     Workload("git-add", "git add -A of the tree", _FILES, SECONDS, _git_add),
     Workload("git-commit", "git commit of the tree", _FILES, SECONDS, _git_commit),
-    Workload("git-status", "git status of the tree, unchanged", _FILES, SECONDS, _git_status),
-    Workload("grep-cold", "grep -r through the tree, nothing cached", _FILES, SECONDS, _grep_cold),
-    Workload("grep-warm", "the same, just read before", _FILES, SECONDS, _grep_warm),
+    Workload("git-status", "git status of the unchanged tree", _FILES, SECONDS, _git_status),
+    Workload("grep-cold", "grep -r in the tree: nothing is cached", _FILES, SECONDS, _grep_cold),
+    Workload("grep-warm", "grep -r in the tree: read just before", _FILES, SECONDS, _grep_warm),
     Workload("rm", "rm -rf of the tree", _FILES, SECONDS, _remove),
     Workload("venv", "python -m venv", 1, SECONDS, _venv),
 )

@@ -1,17 +1,20 @@
-"""The bench runs, measures all that it says it does, and leaves nothing behind. How fast anything is, no test asks."""
+"""The bench runs, measures what it promises, and removes everything afterwards. No test depends on a speed."""
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench.lab import find_juicefs
+from bench import process
+from bench.factory import find_juicefs
 from bench.workloads import ALL
 from tests.support.mounted import wait_until
 from vfsd.host import mountpoint as mountpoints
@@ -30,16 +33,16 @@ def _bench(directory: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def _working_below(directory: Path) -> list[str]:
-    """Return the command lines of processes that have to do with *directory*."""
+def _processes_below(directory: Path) -> list[str]:
+    """Return the command lines that have *directory* with a slash as an argument."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = path.read_bytes()
-        except OSError:  # ended meanwhile
+            arguments = path.read_bytes()
+        except OSError:  # the process has ended
             continue
-        if os.fsencode(f"{directory}/") in words:
-            found.append(words.replace(b"\0", b" ").decode())
+        if os.fsencode(f"{directory}/") in arguments:
+            found.append(arguments.replace(b"\0", b" ").decode())
     return found
 
 
@@ -49,15 +52,15 @@ def _mounted_below(directory: Path) -> list[str]:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Yield a directory for the bench, with a short path; afterwards there is nothing in it nor at work in it."""
+    """Yield a directory with a short path for the bench. Afterwards it must have no file, no mount and no process."""
     directory = Path(tempfile.mkdtemp(prefix="bench-"))
     yield directory
     assert _mounted_below(directory) == []
-    wait_until(lambda: not _working_below(directory), "all processes to end")
-    directory.rmdir()  # which refuses unless it is empty
+    wait_until(lambda: not _processes_below(directory), "all processes to end")
+    directory.rmdir()  # this fails if the directory is not empty
 
 
-def test_every_workload_has_a_figure_for_every_candidate_it_suits(place: Path, tmp_path: Path) -> None:
+def test_each_workload_has_a_figure_for_each_candidate_that_can_run_it(place: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     names = ["--only", ",".join(QUICK), "--candidates", ",".join(CANDIDATES)]
     printed = _bench(place, *names, "--scale", "0.002", "--rounds", "2", "--json", str(report))
@@ -74,7 +77,7 @@ def test_every_workload_has_a_figure_for_every_candidate_it_suits(place: Path, t
     ]
 
 
-def test_mounting_again_and_a_distant_server(place: Path, tmp_path: Path) -> None:
+def test_the_workloads_that_mount_again_and_the_server_with_a_delay(place: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     names = ["--only", "mount-files,mount-content,far-16", "--candidates", "vfsd-redis,vfsd-redis-far,hset"]
     _bench(place, *names, "--scale", "0.004", "--rounds", "1", "--json", str(report))
@@ -87,7 +90,7 @@ def test_mounting_again_and_a_distant_server(place: Path, tmp_path: Path) -> Non
     assert all(cell["rate"] for cells in results.values() for cell in cells.values())
 
 
-def test_a_candidate_that_cannot_take_part_is_told_of_and_the_others_go_on(place: Path, tmp_path: Path) -> None:
+def test_a_candidate_that_fails_is_reported_and_the_others_continue(place: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     broken = tmp_path / "juicefs"
     broken.write_text('#!/bin/sh\n[ "$1" = version ] && echo broken\n')
@@ -102,7 +105,7 @@ def test_a_candidate_that_cannot_take_part_is_told_of_and_the_others_go_on(place
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_leaves_nothing_but_what_it_has_measured(
+def test_an_interrupted_run_writes_its_samples_and_removes_everything_else(
     place: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     report = tmp_path / "report.json"
@@ -117,7 +120,42 @@ def test_interrupted_it_leaves_nothing_but_what_it_has_measured(
     assert json.loads(report.read_text())["results"]["append"]["vfsd-redis"]["rate"] > 0
 
 
-def test_counts_are_those_of_the_guarantees(place: Path) -> None:
+def test_two_checkouts_run_as_pairs_and_each_uses_its_own_package(place: Path, tmp_path: Path) -> None:
+    other, calls, report = tmp_path / "other", tmp_path / "calls", tmp_path / "report.json"
+    shutil.copytree(process.ROOT / "vfsd", other / "vfsd", ignore=shutil.ignore_patterns("__pycache__"))
+    with (other / "vfsd" / "__init__.py").open("a") as file:
+        file.write('__version__ = "9.9.9"\n')
+    program = other / "vfsd" / "__main__.py"
+    log_call = f"import sys\nwith open({str(calls)!r}, 'a') as file:\n    file.write(sys.argv[1] + ' ')\n"
+    program.write_text(log_call + program.read_text())
+    names = ["--only", "read-cold", "--candidates", "vfsd-redis,vfsd-sqlite,tmpfs", "--against", str(other)]
+    printed = _bench(place, *names, "--scale", "0.002", "--rounds", "2", "--json", str(report))
+    cells = json.loads(report.read_text())["results"]["read-cold"]
+    assert list(cells) == ["vfsd-redis", "vfsd-redis-other", "vfsd-sqlite", "vfsd-sqlite-other", "tmpfs"]
+    assert [len(cell["seconds"]) for cell in cells.values()] == [2] * 5
+    assert f"Other: vfsd 9.9.9 of {other}." in printed
+    assert "| geometric mean |" in printed
+    # read-cold unmounts and mounts again in each round: on two stores, in two rounds.
+    assert Counter(calls.read_text().split()) == {"--version": 1, "mount": 6, "umount": 4}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--against", "/usr"], "/usr is no checkout"),
+        (["--against", ".", "--candidates", "tmpfs"], "names no vfsd"),
+        (["--chart", "x.svg", "--candidates", "vfsd-redis"], "needs floor"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused_before_the_run(
+    place: Path, arguments: list[str], message: str
+) -> None:
+    done = subprocess.run(_command(place, *arguments), capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert message in done.stderr
+
+
+def test_the_counted_commits_are_those_that_the_guarantees_need(place: Path) -> None:
     printed = _bench(place, "counts", "--count", "20", "--files", "100", "--mebibytes", "2")
     rows = {cells[1].strip(): cells for cells in (line.split("|") for line in printed.splitlines()) if len(cells) > 3}
     commits = {name: round(float(cells[3])) for name, cells in rows.items() if cells[3].strip()[:1].isdigit()}
@@ -128,18 +166,29 @@ def test_counts_are_those_of_the_guarantees(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [(["--only", "nonsense"], "nonsense is none of create"), (["--size", "create"], "expected WORKLOAD=NUMBER")],
+    ("arguments", "message"),
+    [(["--only", "nonsense"], "nonsense is not one of create"), (["--size", "create"], "expected WORKLOAD=NUMBER")],
 )
-def test_what_it_does_not_know_it_refuses(place: Path, arguments: list[str], said: str) -> None:
+def test_unknown_names_are_refused(place: Path, arguments: list[str], message: str) -> None:
     done = subprocess.run(_command(place, *arguments), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
 
 
-def test_a_file_that_is_no_report_is_refused_in_a_line(place: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_no_report_is_refused_with_one_line(place: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("{}")
     command = _command(place, "table", str(tmp_path / "file"))
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert "no report" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["server", "/mnt/a b"], ["server --option /mnt/a b", ""]])
+def test_a_daemon_is_found_by_its_mountpoint(arguments: list[str]) -> None:
+    command = ["sh", "-c", "sleep 60 & wait", *arguments]
+    with subprocess.Popen(command, start_new_session=True) as running:
+        try:
+            wait_until(lambda: running.pid in process.processes_of(Path("/mnt/a b")), "the program to start")
+            assert running.pid not in process.processes_of(Path("/mnt"))
+        finally:
+            os.killpg(running.pid, signal.SIGKILL)

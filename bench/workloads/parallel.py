@@ -1,4 +1,4 @@
-"""Several processes that begin at one moment. They are forked, and wait, before the clock runs."""
+"""Several processes that start at the same moment. They are forked before the time is measured, and wait."""
 
 import os
 import sys
@@ -6,29 +6,30 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from bench.process import BenchError
-from bench.workloads.base import Go
+from bench.workloads.base import TimedCall
 
 
-def crew(tasks: Sequence[Callable[[], object]]) -> Go:
-    """Fork a process for each of *tasks*; they start when what is returned is called, which ends with the last.
+def in_parallel(tasks: Sequence[Callable[[], object]]) -> TimedCall:
+    """Fork a process for each of *tasks*. Return a call that starts the tasks and returns when all have ended.
 
-    If it is never called they end with this process, having done nothing. Raises BenchError if one fails.
+    If it is never called, the processes end with this one, and the tasks do not run. The call raises BenchError if a
+    task fails.
     """
     gate, opener = os.pipe()
-    pids = [_forked(task, gate, opener) for task in tasks]
+    pids = [_fork(task, gate, opener) for task in tasks]
     os.close(gate)
 
-    def go() -> None:
+    def timed() -> None:
         os.write(opener, b"g" * len(pids))
         statuses = [os.waitpid(pid, 0)[1] for pid in pids]
         os.close(opener)
         if any(statuses):
             raise BenchError(f"{sum(map(bool, statuses))} of {len(pids)} processes failed")
 
-    return go
+    return timed
 
 
-def _forked(task: Callable[[], object], gate: int, opener: int) -> int:
+def _fork(task: Callable[[], object], gate: int, opener: int) -> int:
     pid = os.fork()
     if pid:
         return pid

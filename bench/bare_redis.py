@@ -1,7 +1,7 @@
-"""The least a commit can cost: what vfsd would send for a change, over a plain blocking socket, and nothing around it.
+"""The lowest cost of a commit: the commands that vfsd sends for a change, over a blocking socket, and nothing else.
 
-The changes are planned by vfsd's own rules and laid out by its own encoder, before the clock runs. It is a measure, not
-a store: it claims nothing and fences nothing.
+The code of vfsd plans and encodes the changes before the time is measured. This is not a store: it takes no lease and
+checks no fence.
 """
 
 import os
@@ -26,7 +26,7 @@ _IOV_MAX = 1024
 _RECEIVE = 1 << 18
 
 
-class Wire:
+class RedisConnection:
     """A blocking connection to the Redis server at the unix socket *path*, and the keys of a scope there."""
 
     def __init__(self, path: Path) -> None:
@@ -42,7 +42,7 @@ class Wire:
         return self.call(request)[0]
 
     def call(self, request: RespRequest) -> list[Reply]:
-        """Return the replies to *request*. Raises BenchError where the server refuses."""
+        """Return the replies to *request*. Raises BenchError if the server refuses a command."""
         self._send(request.buffers())
         replies: list[Reply] = []
         while len(replies) < request.commands:
@@ -56,7 +56,7 @@ class Wire:
         return replies
 
     def call_all(self, requests: Iterable[RespRequest]) -> None:
-        """Make *requests*, each after the reply to the one before."""
+        """Send *requests*, each after the reply to the previous one."""
         for request in requests:
             self.call(request)
 
@@ -74,7 +74,7 @@ class Wire:
                 self._socket.sendall(b"".join(part)[sent:])
 
     def empty(self) -> None:
-        """Delete all that the server holds."""
+        """Delete all keys of the server."""
         self.ask(b"FLUSHALL")
 
     def close(self) -> None:
@@ -82,8 +82,8 @@ class Wire:
         self._socket.close()
 
 
-class Recorder:
-    """Collects the transactions that vfsd would send for what is done to an empty scope."""
+class TransactionRecorder:
+    """Collects the transactions that vfsd sends for changes of an empty scope."""
 
     def __init__(self, keys: Keys) -> None:
         self.requests: list[RespRequest] = []
@@ -94,7 +94,7 @@ class Recorder:
         self._tree.apply(Change((PutInode(ROOT, root),), grows=True))
 
     def create(self, name: bytes) -> int:
-        """Make an empty file in the root directory, and return its number."""
+        """Record that the empty file *name* is created in the root directory. Return its inode number."""
         ino = self._tree.allocate()
         new = NewInode(stat.S_IFREG | 0o644, 0, 0)
         change = plan_create(self._tree, EntryKey(ROOT, name), ino, new, time.time_ns())
@@ -102,7 +102,7 @@ class Recorder:
         return ino
 
     def write(self, ino: int, offset: int, data: bytes) -> None:
-        """Write *data* at *offset* of file *ino*."""
+        """Record that *data* is written at *offset* (in bytes) of file *ino*."""
         self._record(plan_write(self._tree, ino, offset, data, time.time_ns()))
 
     def _record(self, change: Change, *counted: bytes) -> None:
