@@ -77,3 +77,22 @@ def test_links_lead_somewhere(page: str) -> None:
         target = (ROOT / page).parent / name if name else ROOT / page
         assert target.exists(), name
         assert not anchor or anchor in _anchors(target), f"{name}#{anchor}"
+
+
+def _named_tests() -> list[tuple[str, str]]:
+    """Return module and fragment of each test that the last column of the fault table names; '' is the whole module."""
+    table = _text("docs/guarantees.md").partition("| shown by |")[2].partition("\n\n")[0]
+    named = []
+    for row in table.splitlines()[2:]:
+        module = ""
+        for word in re.split(r"[:;,]\s*", row.rstrip("| ").rpartition("| ")[2].replace("\N{EN DASH}", "")):
+            if word.startswith("`"):
+                module = word.strip("`")
+            named.append((module, "" if word.startswith("`") else word.strip("… ")))
+    return named
+
+
+@pytest.mark.parametrize(("module", "fragment"), _named_tests())
+def test_the_fault_table_names_tests_that_exist(module: str, fragment: str) -> None:
+    path = ROOT / (f"{module}.py" if "/" in module else f"tests/faults/{module}.py")
+    assert re.search(rf"def test_\w*{fragment}", path.read_text())
