@@ -6,10 +6,10 @@
 #       --env VFSD_STORE=redis://redis.example:6379/0 \
 #       vfsd mount --foreground /mnt/vfsd/run-42 --scope run-42 --allow-other
 #
-# --device, --cap-add and --security-opt (where AppArmor is in force) are what mounting FUSE takes in a container. With
+# Mounting FUSE in a container needs --device, --cap-add and, if AppArmor is active, --security-opt. With
 # bind-propagation=rshared the host and other containers see the mount at /mnt/vfsd/run-42; without it only this
-# container does. /mnt/vfsd has to exist on the host, on a shared mount (with systemd, all are).
-# Credentials belong into the environment of the run, never into the image.
+# container does. /mnt/vfsd has to exist on the host, on a shared mount (with systemd, every mount is shared).
+# Credentials belong in the environment of the run, never in the image.
 
 ARG DEBIAN=bookworm-slim
 
@@ -42,10 +42,11 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends fuse3 python3 \
     && rm -rf /var/lib/apt/lists/*
 
-# At the same path as in the builder: a virtual environment cannot be moved.
+# A virtual environment cannot be moved, so the path is the same as in the builder.
 COPY --from=builder /opt/vfsd /opt/vfsd
 RUN ln -s /opt/vfsd/bin/vfsd /usr/local/bin/vfsd && vfsd --version
 
-# Root, since mount(2) asks for it. SIGTERM, which docker stop sends, unmounts and releases the scope.
+# The container runs as root, because mount(2) requires it. `docker stop` sends SIGTERM: vfsd unmounts and releases the
+# scope.
 ENTRYPOINT ["vfsd"]
 CMD ["--help"]

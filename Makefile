@@ -1,4 +1,5 @@
-# What a newcomer types. `make help` lists it; every target installs what it lacks (tools/setup) and can be run again.
+# Commands for a checkout. `make help` lists them. Every target first installs what is missing (tools/setup), and can be
+# run again.
 
 MNT ?= mnt
 SCOPE ?= demo
@@ -7,11 +8,11 @@ OPTIONS ?=
 PYTHON ?= python3
 ARGS ?=
 
-# How to name the same mount again: what was given, apart from a store's URL, which may hold a password.
+# The variables that name the same mount again. A store's URL is left out, because it may hold a password.
 AGAIN := $(foreach name,MNT SCOPE,$(if $(filter-out file,$(origin $(name))), $(name)='$($(name))'))
 AGAIN += $(if $(filter-out file,$(origin STORE)),STORE=…)
 
-# Recipes take these from the environment: no character in them can break a command, and ps shows no password.
+# Recipes read these from the environment: so no character in them can break a command, and ps shows no password.
 export PYTHON
 mount umount clean: export MNT := $(MNT)
 mount: export SCOPE := $(SCOPE)
@@ -20,14 +21,15 @@ mount: export AGAIN := $(if $(strip $(AGAIN)), $(strip $(AGAIN)))
 
 BIN := .venv/bin
 
-# The tests mount, make devices and act as other users: as root, who must leave nothing of his in somebody's checkout.
+# The tests mount, create devices and act as other users, so they run as root. Root must leave no files of its own in a
+# user's checkout: no bytecode, no caches.
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo env PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=/run/vfsd-hypothesis)
 PYTEST := $(SUDO) $(BIN)/python -m pytest $(if $(SUDO),-p no:cacheprovider)
 
 .DEFAULT_GOAL := help
 .PHONY: help mount umount test check bench clean
 
-help: ## say what there is
+help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
 	@echo "MNT= (a directory), SCOPE= (a name), STORE= (a URL), OPTIONS= (of vfsd mount); PYTHON= to build .venv from"
 
@@ -56,11 +58,11 @@ check: ## lint, format, types
 	$(BIN)/python -m mypy
 	shellcheck tools/setup .ci/run
 
-bench: ## measure how fast it is and compare it with other file systems; ARGS= goes to the bench: try ARGS=--help
+bench: ## measure how fast it is, compared with other file systems; ARGS= goes to the bench: try ARGS=--help
 	@tools/setup bench
 	@$(SUDO) $(BIN)/python -m bench $(ARGS)
 
-clean: ## unmount, then remove .venv and what builds and tests left; never a store
+clean: ## unmount, then remove .venv and the files of builds and tests; never a store
 	@if mountpoint -q "$$MNT"; then $(BIN)/vfsd umount "$$MNT"; fi
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -xdev -name __pycache__ -prune -exec rm -rf {} +
