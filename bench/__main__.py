@@ -13,7 +13,7 @@ from types import FrameType
 
 import click
 
-from bench import counts, measure, process, report
+from bench import calls, counts, measure, process, report
 from bench.factory import NAMES, CandidateFactory, check_checkout, find_juicefs, is_vfsd, other
 from bench.process import BenchError
 from bench.workloads import ALL
@@ -240,6 +240,15 @@ def print_counts(count: int, files: int, mebibytes: int, directory: Path | None)
     with _temporary_directory(directory) as base:
         click.echo(counts.operations(base, count) + "\n")
         click.echo(counts.memory(base, files, mebibytes))
+
+
+@main.command(name="calls")
+@click.option("--trace", metavar="REQUEST", help="List the functions that this request calls, as in 'write 100 bytes'.")
+@_directory
+def print_calls(trace: str | None, directory: Path | None) -> None:
+    """Count the functions and files of vfsd that a request goes through, instead of time."""
+    with _temporary_directory(directory) as base:
+        click.echo(calls.table(base) if trace is None else calls.listing(trace))
 
 
 def run() -> None:

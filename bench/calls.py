@@ -18,7 +18,8 @@ import pyfuse3
 import trio
 
 import vfsd
-from bench.lab import redis_server
+from bench.factory import redis_server
+from bench.process import BenchError
 from bench.report import markdown
 from vfsd.fuse.operations import Operations
 from vfsd.fuse.replies import Replies
@@ -175,8 +176,10 @@ def table(base: Path) -> str:
     return markdown(["request", "store", "calls", "files", "moves between files"], rows)
 
 
-def listing(base: Path, request: str) -> str:
-    """Return the functions that *request* calls on Redis, one a line."""
+def listing(request: str) -> str:
+    """Return the functions that *request* calls on Redis, one a line. Raises BenchError for an unknown request."""
     with redis_server() as server:
-        calls = trio.run(count_calls, server.url)[request]
-    return "\n".join(f"{file:36}{function}" for file, function in calls.functions)
+        counted = trio.run(count_calls, server.url)
+    if request not in counted:
+        raise BenchError(f"{request!r} is none of the requests {', '.join(counted)}")
+    return "\n".join(f"{file:36}{function}" for file, function in counted[request].functions)

@@ -165,6 +165,14 @@ def test_the_counted_commits_are_those_that_the_guarantees_need(place: Path) -> 
     assert commits["mkdir"] == commits["unlink"] == 1
 
 
+def test_the_way_of_a_write_stays_short(place: Path) -> None:
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in _bench(place, "calls").splitlines()]
+    (write,) = [row for row in rows if row[:2] == ["write 100 bytes", "Redis"]]
+    calls, files = int(write[2]), int(write[3])
+    assert calls <= 90
+    assert files <= 14
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["--only", "nonsense"], "nonsense is not one of create"), (["--size", "create"], "expected WORKLOAD=NUMBER")],
