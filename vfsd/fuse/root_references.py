@@ -29,7 +29,7 @@ from vfsd.tree.inode import FIRST_COOKIE, Inode
 from vfsd.tree.plan_names import EntryKey, NewInode
 from vfsd.tree.plan_subtree import NewEntry
 
-_log = logging.getLogger("vfsd.fuse.trace.references")
+_log = logging.getLogger("vfsd.fuse.trace.loose")
 """Shown together with the trace of requests, and only then."""
 
 _FIRST_HANDLE = 1 << 62
@@ -70,7 +70,7 @@ class RootReferenceLayer:
         found = self._references.find((name,))
         if found is None:
             return await handler(ROOT, name, ctx)
-        _log.debug("answered: /%s", name.decode(errors="backslashreplace"))
+        _log.debug("loose: /%s", name.decode(errors="backslashreplace"))
         return self._count(found)
 
     async def _lookup_below(self, virtual: VirtualDirectory, name: bytes) -> pyfuse3.EntryAttributes:
@@ -87,7 +87,7 @@ class RootReferenceLayer:
         found = self._references.find(names)
         if found is None:
             raise FsError(errno.ENOENT)
-        _log.debug("answered: /%s is inode %d", b"/".join(names).decode(errors="backslashreplace"), found.ino)
+        _log.debug("loose: /%s is inode %d", b"/".join(names).decode(errors="backslashreplace"), found.ino)
         return found
 
     def _count(self, found: Inode | VirtualDirectory) -> pyfuse3.EntryAttributes:
