@@ -10,7 +10,7 @@ import pytest
 
 from tests.control.conftest import Connect
 from tests.faults.agreement import assert_agreement
-from tests.mount.commands import statuses
+from tests.support.cli import statuses
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer
 from tests.support.syscalls import closing_fd
