@@ -1,4 +1,4 @@
-"""The two stores that daemons share, and what can be done to a claim in them from outside."""
+"""Change the owner record of a scope directly in the store."""
 
 import json
 import sqlite3
@@ -11,16 +11,16 @@ from tests.support.stores import DurablePlace, RedisPlace, SqlitePlace
 from vfsd.store.owner import Owner
 
 
-def move_owner_elsewhere(place: DurablePlace, server: RedisServer, scope: str) -> None:
-    """Let the owner of *scope* be of another host: nobody here can tell whether it lives."""
+def move_owner_to_another_host(place: DurablePlace, server: RedisServer, scope: str) -> None:
+    """Let the owner of *scope* be on another host. This host then cannot find out whether the owner is alive."""
 
-    def elsewhere(text: bytes | str) -> str:
+    def on_another_host(text: bytes | str) -> str:
         record: dict[str, Any] = json.loads(text)
         owner = Owner(**{**record, "host": "far.example", "host_id": "another boot/another namespace"})
         return owner.to_json()
 
     change = _in_redis if isinstance(place, RedisPlace) else _in_sqlite
-    change(place, server, scope, elsewhere)
+    change(place, server, scope, on_another_host)
 
 
 def _in_redis(_place: DurablePlace, server: RedisServer, scope: str, change: Callable[[bytes], str]) -> None:
