@@ -1,4 +1,4 @@
-"""An operation that failed, or had no answer: the states it may have left, which are few, and no others."""
+"""The few states that a directory may be in after an operation that failed or had no answer."""
 
 import copy
 import errno
@@ -11,35 +11,36 @@ from tests.torture.operation import Operation
 from tests.torture.operations import Rewrite
 
 EMPTIED = -1
-"""Steps of a rewrite whose first write failed: the file had been emptied by opening it, which is stored on its own."""
+"""Number of steps of a rewrite whose first write failed: the open emptied the file, and this is stored separately."""
 
-ABSENT = frozenset({errno.ENOSPC, errno.EROFS})
-"""Errors after which there is no doubt: what failed has not been done."""
+NOT_STORED = frozenset({errno.ENOSPC, errno.EROFS})
+"""Errors after which there is no doubt: the failed change is not stored."""
 
 
-class TransactionInDoubt(NamedTuple):
-    """An *operation* of which *steps* are known to be done; it failed with *error*, None if no answer ever came."""
+class OperationInDoubt(NamedTuple):
+    """An *operation* with *steps* known to be done. It failed with *error*, or has no answer (None)."""
 
     operation: Operation
     steps: int
     error: int | None
 
 
-class State(NamedTuple):
-    """A state that a directory may be in: a *model* of it, and how many *steps* of the doubtful operation are in it."""
+class PossibleState(NamedTuple):
+    """A possible state of a directory: its *model*, with *steps* of the operation in doubt done."""
 
     model: Model
     steps: int
 
 
-def states(model: Model, doubt: TransactionInDoubt | None) -> Iterator[State]:
-    """Yield what *model* may have become.
+def possible_states(model: Model, doubt: OperationInDoubt | None) -> Iterator[PossibleState]:
+    """Yield the states that *model* may have become.
 
-    Each step is there or not, and those that the kernel may make one of are so together; a call that is not over may
-    have made several. Whoever has had an error looks for its effect by touching what it concerns (see the writer).
+    Each step is done or not. Steps that the kernel may combine in one request are done together. A call that has not
+    returned may have done several steps. After an error the writer touches the paths of the operation (see
+    :mod:`tests.torture.writer`), so their times have changed.
     """
     if doubt is None:
-        yield State(model, 0)
+        yield PossibleState(model, 0)
         return
     touched = [] if doubt.error is None else concerned(model, doubt.operation)
     for steps in (*_possible(model, doubt), EMPTIED):
@@ -50,23 +51,23 @@ def states(model: Model, doubt: TransactionInDoubt | None) -> Iterator[State]:
             node = candidate.look_for(path)
             if node is not None:
                 candidate.touch(node)
-        yield State(candidate, steps)
+        yield PossibleState(candidate, steps)
 
 
-def _possible(model: Model, doubt: TransactionInDoubt) -> Iterator[int]:
+def _possible(model: Model, doubt: OperationInDoubt) -> Iterator[int]:
     """Yield the numbers of steps that may be done."""
     yield doubt.steps
-    if doubt.error in ABSENT:
+    if doubt.error in NOT_STORED:
         return
-    going = islice(doubt.operation.steps(copy.deepcopy(model)), doubt.steps, None)
-    for further, more in enumerate(going, start=1):
+    remaining = islice(doubt.operation.steps(copy.deepcopy(model)), doubt.steps, None)
+    for further, more in enumerate(remaining, start=1):
         yield doubt.steps + further
         if not more or (doubt.error is not None and further == 2):
             return
 
 
-def _reach(model: Model, doubt: TransactionInDoubt, steps: int) -> bool:
-    """Do *steps* to *model*; return whether that makes sense."""
+def _reach(model: Model, doubt: OperationInDoubt, steps: int) -> bool:
+    """Apply *steps* to *model*. Return whether this state is possible."""
     operation = doubt.operation
     if steps != EMPTIED:
         return sum(1 for _ in islice(operation.steps(model), steps)) == steps
@@ -77,16 +78,16 @@ def _reach(model: Model, doubt: TransactionInDoubt, steps: int) -> bool:
 
 
 def apply(model: Model, operation: Operation) -> None:
-    """Do all of *operation* to *model*."""
+    """Apply all steps of *operation* to *model*."""
     for _ in operation.steps(model):
         pass
 
 
 def concerned(model: Model, operation: Operation) -> list[bytes]:
-    """Return the paths that *operation* touches, before, while and after it; none means that it changes nothing."""
-    done = copy.deepcopy(model)
-    done.forget_touched()
-    seen = list(done.walk())
-    for _ in operation.steps(done):
-        seen += done.walk()
-    return sorted({path for path, node in seen if done.has_touched(node)})
+    """Return the paths that *operation* changes, at any of its steps. An empty list means that it changes nothing."""
+    changed = copy.deepcopy(model)
+    changed.forget_touched()
+    nodes = list(changed.walk())
+    for _ in operation.steps(changed):
+        nodes += changed.walk()
+    return sorted({path for path, node in nodes if changed.has_touched(node)})

@@ -1,4 +1,4 @@
-"""Where a torture takes place: a store, how it is mounted from, and the faults that it can be given."""
+"""The store of a torture: its URL, the mount options, and the faults that it can have."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -7,33 +7,33 @@ from dataclasses import dataclass
 
 from tests.support.proxy import Proxy
 from tests.support.servers import RedisServer, ServerOptions, redis_program
+from tests.torture.counts import Counts
 from tests.torture.faults import Fault, Faults
-from tests.torture.figures import Figures
 
 TIMEOUT = 2.0
-"""The daemon's longest commit, in seconds: short, so that many faults are longer."""
+"""The daemon's commit deadline in seconds. It is short, so that many faults are longer."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A store at *url*, mounted from with *options*, that suffers *faults*"""
+class StoreUnderTest:
+    """A store at *url*, the *options* of its mounts, and its possible *faults*."""
 
     url: str
     options: Sequence[str] = ("--xattr",)
     faults: Sequence[Fault] = ()
     proxy: Proxy | None = None
 
-    def tidy(self) -> None:
-        """Forget what went through the proxy: a long torture would not have the memory."""
+    def forget_traffic(self) -> None:
+        """Forget the bytes that the proxy has recorded: a long torture would need too much memory."""
         if self.proxy is not None:
             for connection in self.proxy.connections:
                 connection.requested.clear()
 
 
 @contextmanager
-def private_redis(rng: random.Random, figures: Figures) -> Iterator[Setting]:
-    """Yield a Redis that loses nothing it has acknowledged, reached by way of a proxy."""
+def private_redis(rng: random.Random, counts: Counts) -> Iterator[StoreUnderTest]:
+    """Yield a Redis that loses nothing that it has acknowledged. The daemon reaches it through a proxy."""
     durable = ServerOptions(appendonly=True, arguments=("--appendfsync", "always"))
     with RedisServer(redis_program(), durable) as server, Proxy(server.socket) as proxy:
-        faults = Faults(server, proxy, TIMEOUT, rng, figures.faults).all
-        yield Setting(proxy.url, ("--xattr", "--store-timeout", str(TIMEOUT)), faults, proxy)
+        faults = Faults(server, proxy, TIMEOUT, rng, counts.faults).all
+        yield StoreUnderTest(proxy.url, ("--xattr", "--store-timeout", str(TIMEOUT)), faults, proxy)

@@ -1,4 +1,4 @@
-"""A writer as the runner sees it: the process at work in a directory, its log, and what is known of the directory."""
+"""A writer as the runner sees it: its process, its log, and a model of its directory."""
 
 import os
 import pickle
@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 from tests.support.mounted import PATIENCE, wait_until
 from tests.torture.checker import check
-from tests.torture.doubt import ABSENT
-from tests.torture.log import Account
+from tests.torture.log import LogReplay
 from tests.torture.model import Model
+from tests.torture.possible_states import NOT_STORED
 
 _LAST, _WIDTH = 20, 200
-"""Lines and columns of a log that are shown when something is lost."""
+"""Lines and columns of a log that an error shows."""
 _REPOSITORY = Path(__file__).parents[2]
 
 
-class Tenure:
-    """A process that works in *directory*, beginning with *model*; what it leaves behind is named after *base*."""
+class WriterProcess:
+    """A process that works in *directory*, starting from *model*. The names of its files begin with *base*."""
 
     def __init__(self, directory: Path, model: Model, base: Path, seed: str) -> None:
         self._model = base.with_suffix(".model")
@@ -30,22 +30,23 @@ class Tenure:
         command += [*map(os.fspath, (directory, self._model, self._log)), seed]
         self._process = subprocess.Popen(command, cwd=_REPOSITORY, stdin=subprocess.PIPE)
 
-    def _says(self, word: str) -> bool:
+    def _has_logged(self, word: str) -> bool:
         assert self._process.poll() is None, f"the writer of {self._log.stem} ended with {self._process.returncode}"
         return f"('{word}'".encode() in self._log.read_bytes()
 
-    def has_begun(self) -> bool:
-        """Whether something has been acknowledged. Fails if the process has ended."""
-        return self._says("done")
+    def has_started(self) -> bool:
+        """Whether an operation has been acknowledged. Fails if the process has ended."""
+        return self._has_logged("done")
 
     def is_refused(self) -> bool:
-        """Whether an attempt has been refused, after the scope was lost. Fails if the process has ended."""
-        return self._says("refused")
+        """Whether an operation was refused after the scope was lost. Fails if the process has ended."""
+        return self._has_logged("refused")
 
     def is_stuck(self) -> bool:
-        """Whether it waits for the daemon, as it does for ever while that is frozen, and is not about to run.
+        """Whether the process waits for the frozen daemon.
 
-        Or for another's rename between directories, which does: the kernel lets a mount have one at a time.
+        It may also wait for another writer's rename between directories, which waits for the daemon: the kernel allows
+        one such rename at a time in a mount.
         """
         process = Path(f"/proc/{self._process.pid}")
         stack = (process / "stack").read_text()
@@ -53,25 +54,25 @@ class Tenure:
         return waits and (process / "stat").read_text().rpartition(")")[2].split()[0] in "SD"
 
     def tell_to_stop(self) -> None:
-        """Let it end what it is doing, and itself."""
+        """Tell the process to finish its operation and to end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def wait(self) -> None:
-        """Return when it has ended, as it does once it has been told to or the daemon has gone."""
+        """Wait until the process has ended. It ends if it is told to stop, or if the daemon has ended."""
         assert self._process.wait(PATIENCE) == 0, f"the writer of {self._log.stem} failed: see above"
 
-    def account(self) -> Account:
-        """Return what it has said so far."""
-        return Account(pickle.loads(self._model.read_bytes())).read(self._log)
+    def replay(self) -> LogReplay:
+        """Return the replay of the log so far."""
+        return LogReplay(pickle.loads(self._model.read_bytes())).read(self._log)
 
-    def last_words(self) -> str:
-        """Return the end of its log, for a person to read."""
+    def log_tail(self) -> str:
+        """Return the last lines of its log in a readable form."""
         lines = self._log.read_text(encoding="ascii").splitlines()[-_LAST:]
-        return "\n    ".join([f"last in {self._log.name}:", *(line[:_WIDTH] for line in lines)])
+        return "\n    ".join([f"last lines of {self._log.name}:", *(line[:_WIDTH] for line in lines)])
 
     def end(self) -> None:
-        """Leave no process and no file behind."""
+        """End the process, and remove its files."""
         self._process.kill()
         self._process.wait(PATIENCE)
         self.tell_to_stop()
@@ -79,88 +80,91 @@ class Tenure:
         self._log.unlink()
 
 
-class _Retired(NamedTuple):
-    """A tenure over a mount that has lost the scope; how far its work had gone by then, and what had been refused."""
+class _FencedProcess(NamedTuple):
+    """A process on a fenced mount.
 
-    tenure: Tenure
+    *reached* is the last step before the fence, *refused* the number of refused operations at that moment.
+    """
+
+    process: WriterProcess
     reached: tuple[int, int]
     refused: int
 
 
-class Apprentice:
-    """One writer's directory, called *name*, and what is known of it: *model*."""
+class TrackedWriter:
+    """The directory *name* of one writer, with a *model* of its content."""
 
     def __init__(self, name: str, base: Path) -> None:
         self.name = name
         self.model = Model()
         self._base = base
-        self._tenures = 0
-        self._tenure: Tenure | None = None
-        self._retired: _Retired | None = None
+        self._starts = 0
+        self._process: WriterProcess | None = None
+        self._fenced: _FencedProcess | None = None
 
     @property
-    def tenure(self) -> Tenure:
-        """The process at work."""
-        assert self._tenure is not None, f"{self.name} rests"
-        return self._tenure
+    def process(self) -> WriterProcess:
+        """The running process."""
+        assert self._process is not None, f"{self.name} has no process"
+        return self._process
 
     def start(self, root: Path, seed: str) -> None:
-        """Let it work in its directory below *root*."""
-        self._tenures += 1
-        base = self._base / f"{self.name}-{self._tenures}"
-        self._tenure = Tenure(root / self.name, self.model, base, seed)
+        """Start a process in its directory below *root*."""
+        self._starts += 1
+        base = self._base / f"{self.name}-{self._starts}"
+        self._process = WriterProcess(root / self.name, self.model, base, seed)
 
-    def check(self, root: Path) -> Account:
-        """Compare its directory with what it has logged, and go on from what is there. Raises AssertionError.
+    def check(self, root: Path) -> LogReplay:
+        """Compare its directory with its log, and let the model be the current state. Raises AssertionError.
 
-        Returns the account, what was in doubt being settled.
+        Return the replay of the log. An operation in doubt is settled in it.
         """
-        account = Account(self.model) if self._tenure is None else self._tenure.account()
-        doubt = account.doubt
+        replay = LogReplay(self.model) if self._process is None else self._process.replay()
+        doubt = replay.doubt
         try:
-            self.model, steps, most = check(os.fsencode(root / self.name), account.model, doubt)
+            self.model, steps, most = check(os.fsencode(root / self.name), replay.model, doubt)
         except AssertionError as error:
-            error.add_note(self._tenure.last_words() if self._tenure else f"{self.name} was at rest")
+            error.add_note(self._process.log_tail() if self._process else f"{self.name} had no process")
             raise
         self.model.forget_touched()
         if doubt is not None:
-            account.reached = max(account.reached, (account.operations, most))
-            if doubt.error not in ABSENT:
-                account.settled[steps > doubt.steps] += 1
-        return account
+            replay.reached = max(replay.reached, (replay.operations, most))
+            if doubt.error not in NOT_STORED:
+                replay.settled[steps > doubt.steps] += 1
+        return replay
 
-    def retire(self, root: Path) -> Account:
-        """Leave the tenure to itself, over a mount that has lost the scope, and go on from what is below *root*."""
-        account = self.check(root)
-        self._retired, self._tenure = _Retired(self.tenure, account.reached, account.refused), None
-        return account
+    def leave_on_fenced_mount(self, root: Path) -> LogReplay:
+        """Let the process continue on the fenced mount. Compare the directory below *root*, the new mount."""
+        replay = self.check(root)
+        self._fenced, self._process = _FencedProcess(self.process, replay.reached, replay.refused), None
+        return replay
 
-    def check_retired(self) -> int:
-        """See the retired tenure refused something, and end it; return how often it was, since it was retired.
+    def check_fenced(self) -> int:
+        """Wait until the process on the fenced mount is refused, and end it.
 
-        Raises AssertionError if it was told of success after that.
+        Return how many operations were refused after the fence. Raises AssertionError if one succeeded.
         """
-        assert self._retired is not None
-        tenure, reached, refused = self._retired
-        wait_until(tenure.is_refused, f"{self.name} to be refused")
-        tenure.tell_to_stop()
-        tenure.wait()
-        account = tenure.account()
-        assert account.reached <= reached, (
-            f"{self.name} was told of success after its scope was lost: step {account.reached[1]} of operation"
-            f" {account.reached[0]}, where step {reached[1]} of operation {reached[0]} was the last to be stored"
+        assert self._fenced is not None
+        process, reached, refused = self._fenced
+        wait_until(process.is_refused, f"{self.name} to be refused")
+        process.tell_to_stop()
+        process.wait()
+        replay = process.replay()
+        assert replay.reached <= reached, (
+            f"{self.name} had success after its scope was lost: step {replay.reached[1]} of operation"
+            f" {replay.reached[0]}, but the last stored one is step {reached[1]} of operation {reached[0]}"
         )
-        return account.refused - refused
+        return replay.refused - refused
 
     def finish(self) -> None:
-        """Tell the process at work to stop, and return when it has."""
-        self.tenure.tell_to_stop()
-        self.tenure.wait()
+        """Tell the process to stop, and wait until it has ended."""
+        self.process.tell_to_stop()
+        self.process.wait()
 
     def end(self) -> None:
-        """Leave no process behind."""
-        if self._tenure is not None:
-            self._tenure.end()
-        if self._retired is not None:
-            self._retired.tenure.end()
-        self._tenure = self._retired = None
+        """End all processes."""
+        if self._process is not None:
+            self._process.end()
+        if self._fenced is not None:
+            self._fenced.process.end()
+        self._process = self._fenced = None

@@ -96,21 +96,21 @@ def entries_added_during_a_listing_are_listed(workdir: Path) -> None:
     for number in range(10):
         (workdir / f"{number}").touch()
     with directory_stream(workdir) as stream:
-        seen = [stream.read() for _ in range(3)]
+        listed = [stream.read() for _ in range(3)]
         (workdir / "new").touch()
-        seen += stream.rest()
-    assert seen == [b".", b"..", *(b"%d" % number for number in range(10)), b"new"]
+        listed += stream.rest()
+    assert listed == [b".", b"..", *(b"%d" % number for number in range(10)), b"new"]
 
 
 def an_entry_replaced_during_a_listing_is_listed_once_and_last(workdir: Path) -> None:
     for number in range(600):
         (workdir / f"{number}").touch()
     with directory_stream(workdir) as stream:
-        seen = [stream.read() for _ in range(10)]
+        listed = [stream.read() for _ in range(10)]
         (workdir / "500").unlink()
         (workdir / "500").touch()
-        seen += stream.rest()
-    assert seen == [b".", b"..", *(b"%d" % number for number in range(600) if number != 500), b"500"]
+        listed += stream.rest()
+    assert listed == [b".", b"..", *(b"%d" % number for number in range(600) if number != 500), b"500"]
 
 
 def statvfs_shows_limits_and_use(workdir: Path) -> None:

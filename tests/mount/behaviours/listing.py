@@ -20,40 +20,40 @@ def _fill(workdir: Path, count: int) -> set[bytes]:
 
 def delete_while_listing(workdir: Path) -> None:
     expected = _fill(workdir, _MANY)
-    seen = []
+    listed = []
     with os.scandir(os.fsencode(workdir)) as entries:
         for entry in entries:
-            seen.append(entry.name)
+            listed.append(entry.name)
             os.unlink(entry.path)
-    assert len(seen) == len(set(seen))
-    assert set(seen) == expected
+    assert len(listed) == len(set(listed))
+    assert set(listed) == expected
     workdir.rmdir()
 
 
 def add_while_listing(workdir: Path) -> None:
     """Old entries are listed exactly once, and the listing ends. readdir(3) does not specify more."""
     expected = _fill(workdir, 500)
-    seen = []
+    listed = []
     with os.scandir(os.fsencode(workdir)) as entries:
         for number, entry in enumerate(entries):
-            seen.append(entry.name)
+            listed.append(entry.name)
             if number < 500:
                 os.link(workdir / "name-0", workdir / f"added-{number}")
-    assert len(seen) == len(set(seen))
-    assert expected <= set(seen)
+    assert len(listed) == len(set(listed))
+    assert expected <= set(listed)
     assert len(names(workdir)) == 1000
 
 
 def every_second_entry_deleted_during_a_listing(workdir: Path) -> None:
     expected = _fill(workdir, 600)
     with directory_stream(workdir) as stream:
-        seen = [stream.read() for _ in range(10)]
-        gone = sorted(expected - set(seen))[::2]
+        listed = [stream.read() for _ in range(10)]
+        gone = sorted(expected - set(listed))[::2]
         for name in gone:
             os.unlink(os.path.join(os.fsencode(workdir), name))
-        seen += stream.rest()
-    assert len(seen) == len(set(seen))
-    assert expected - set(gone) <= set(seen)
+        listed += stream.rest()
+    assert len(listed) == len(set(listed))
+    assert expected - set(gone) <= set(listed)
     assert names(workdir) == expected - set(gone)
 
 
