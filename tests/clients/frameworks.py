@@ -194,7 +194,7 @@ def _install(command: list[str], directory: Path, what: str, remedy: str) -> Non
 
 def _complaint(done: subprocess.CompletedProcess[str]) -> str:
     """Return the line of an installer's output with the reason: the first error. Warnings may come before it."""
-    lines = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
+    lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
     return next((line for line in lines if line.startswith(("ERROR", "npm error"))), lines[0])
 
 

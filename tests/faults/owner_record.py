@@ -11,7 +11,7 @@ from tests.support.stores import DurablePlace, RedisPlace, SqlitePlace
 from vfsd.store.owner import Owner
 
 
-def move_owner_to_another_host(place: DurablePlace, server: RedisServer, scope: str) -> None:
+def move_owner_to_another_host(store: DurablePlace, server: RedisServer, scope: str) -> None:
     """Let the owner of *scope* be on another host. This host then cannot find out whether the owner is alive."""
 
     def on_another_host(text: bytes | str) -> str:
@@ -19,8 +19,8 @@ def move_owner_to_another_host(place: DurablePlace, server: RedisServer, scope: 
         owner = Owner(**{**record, "host": "far.example", "host_id": "another boot/another namespace"})
         return owner.to_json()
 
-    change = _in_redis if isinstance(place, RedisPlace) else _in_sqlite
-    change(place, server, scope, on_another_host)
+    change = _in_redis if isinstance(store, RedisPlace) else _in_sqlite
+    change(store, server, scope, on_another_host)
 
 
 def _in_redis(_place: DurablePlace, server: RedisServer, scope: str, change: Callable[[bytes], str]) -> None:
@@ -31,8 +31,8 @@ def _in_redis(_place: DurablePlace, server: RedisServer, scope: str, change: Cal
         client.hset(key, "owner", change(record))
 
 
-def _in_sqlite(place: DurablePlace, _server: RedisServer, scope: str, change: Callable[[str], str]) -> None:
-    assert isinstance(place, SqlitePlace)
-    with closing(sqlite3.connect(place.path)) as connection, connection:
+def _in_sqlite(store: DurablePlace, _server: RedisServer, scope: str, change: Callable[[str], str]) -> None:
+    assert isinstance(store, SqlitePlace)
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         (record,) = connection.execute("SELECT owner FROM scopes WHERE name = ?", (scope,)).fetchone()
         connection.execute("UPDATE scopes SET owner = ? WHERE name = ?", (change(record), scope))

@@ -14,7 +14,7 @@ const references = { 'style.md': 'Prefer short names.\n' };
 const more = { files: { 'scripts/check.sh': '#!/bin/sh\necho checked\n' }, modes: { 'scripts/check.sh': 0o755 } };
 
 /** @param {Promise<unknown>} refused */
-const code = (refused) => refused.then(() => 'nothing', (error) => (error instanceof VfsdError ? error.code : String(error)));
+const code = (refused) => refused.then(() => 'no error', (error) => (error instanceof VfsdError ? error.code : String(error)));
 
 const seeded = [
   await filesystem.seedFile('readme.md', 'hello\n'),
