@@ -1,9 +1,9 @@
-"""A run that survives its daemon: notes are stored, a seeded skill never is.
+"""Kill the daemon of a mount: notes are stored and come back, a seeded skill is never stored.
 
 ``python examples/restart_demo.py [--redis URL | --sqlite PATH]``
 """
 
-from stage import Stage, stage
+from demo_mount import DemoMount, demo_mount
 
 from vfsd import connect
 
@@ -19,40 +19,40 @@ NOTES = "Half of the review is done.\n"
 
 
 def main() -> None:
-    """Seed, write, crash, come back."""
-    with stage("Kill a vfsd daemon and see what is left.") as on:
-        notes, skill = on.mountpoint / "notes" / "progress.md", on.mountpoint / "skills" / "review" / "SKILL.md"
+    """Seed a skill, write notes, kill the daemon, and mount again."""
+    with demo_mount("Kill a vfsd daemon and show which files are left.") as demo:
+        notes, skill = demo.mountpoint / "notes" / "progress.md", demo.mountpoint / "skills" / "review" / "SKILL.md"
 
-        seed(on)
+        seed(demo)
         notes.parent.mkdir()
         notes.write_text(NOTES)
-        print("before the crash: ", *files(on))
+        print("before the crash: ", *files(demo))
         assert skill.read_text() == SKILL
 
-        on.kill()
+        demo.kill()
         print("the daemon was killed (SIGKILL)")
-        on.mount()
-        print("mounted again:    ", *files(on))
-        assert notes.read_text() == NOTES, "acknowledged is stored"
-        assert not skill.exists(), "what is seeded ends with the mount"
-        assert on.store_holds(NOTES), "the notes are in the store"
-        assert not on.store_holds("SKILL.md"), "nothing of the skill is"
-        assert not on.store_holds(STYLE), "nothing of the skill is"
+        demo.mount()
+        print("mounted again:    ", *files(demo))
+        assert notes.read_text() == NOTES, "an acknowledged write is stored"
+        assert not skill.exists(), "a seed ends with the mount"
+        assert demo.store_holds(NOTES), "the notes are in the store"
+        assert not demo.store_holds("SKILL.md"), "no part of the skill is in the store"
+        assert not demo.store_holds(STYLE), "no part of the skill is in the store"
 
-        seed(on)
-        print("seeded again:     ", *files(on))
+        seed(demo)
+        print("seeded again:     ", *files(demo))
         assert skill.read_text() == SKILL
 
 
-def seed(on: Stage) -> None:
-    """Show the skill in the mount."""
-    with connect(on.mountpoint) as vfs:
+def seed(demo: DemoMount) -> None:
+    """Seed the skill into the mount."""
+    with connect(demo.mountpoint) as vfs:
         vfs.seed_skill("skills/review", SKILL, {"style.md": STYLE})
 
 
-def files(on: Stage) -> list[str]:
-    """Return every file of the scope, seeded or stored."""
-    with connect(on.mountpoint) as vfs:
+def files(demo: DemoMount) -> list[str]:
+    """Return the paths of all files of the scope, seeded or stored."""
+    with connect(demo.mountpoint) as vfs:
         return vfs.list_all_paths()
 
 

@@ -1,35 +1,33 @@
-"""What every tier of tests may start from."""
+"""Fixtures and settings for all tests."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.mounted import MountFactory, mounting
-from tests.support.servers import RedisServer, redis_program, valkey_program
+# Before any import of these modules: a failed assertion of a helper then shows its values, as in a test.
+pytest.register_assert_rewrite(*(f"tests.{tier.name}" for tier in Path(__file__).parent.iterdir() if tier.is_dir()))
 
-# Their assertions are to be explained; tests of more than one directory import them.
-pytest.register_assert_rewrite(
-    "tests.faults.agreement", "tests.seeds.model", "tests.tree.beside", "tests.tree.rebuild", "tests.tree.scene"
-)
+from tests.support.mounted import MountFactory, mounting  # noqa: E402
+from tests.support.servers import RedisServer, redis_program, valkey_program  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
-    """Yield a running redis-server for all tests: use scope names of your own, for nobody empties it."""
+    """Yield a running redis-server that all tests share. Nobody empties it, so each test uses its own scope names."""
     with RedisServer(redis_program()) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def valkey_server() -> Iterator[RedisServer]:
-    """Yield a running Valkey for all tests: use scope names of your own, for nobody empties it."""
+    """Yield a running Valkey that all tests share. Nobody empties it, so each test uses its own scope names."""
     with RedisServer(valkey_program()) as server:
         yield server
 
 
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[MountFactory]:
-    """Yield a maker of mounts for one test; afterwards all are gone, and their logs were quiet."""
+    """Yield a factory of mounts. After the test it ends all mounts, and unexpected log lines fail the test."""
     with mounting(tmp_path) as factory:
         yield factory

@@ -1,6 +1,6 @@
 /**
- * A real agent on a vfsd mount, which is killed under it: `npm install && npm start`, with OPENAI_API_KEY or
- * ANTHROPIC_API_KEY in the environment. VFSD names the command if it is not on the PATH, MODEL another model.
+ * A real agent on a vfsd mount whose daemon is killed: `npm install && npm start`, with OPENAI_API_KEY or
+ * ANTHROPIC_API_KEY in the environment. VFSD is the command if vfsd is not on the PATH, MODEL is another model.
  */
 
 import { Mount } from './mount.mjs';

@@ -1,6 +1,6 @@
 /**
- * A scope of this program's own: a mount below a temporary directory, kept in SQLite beside it. It can be killed and
- * made again, as a host would lose and restart it. Nothing of it is left at the end.
+ * The mount of this example: a scope in SQLite, mounted below a temporary directory. Its daemon can be killed and started
+ * again, as after a failure of the host. At the end everything is removed.
  */
 
 import { execFileSync } from 'node:child_process';
@@ -12,17 +12,17 @@ import { join } from 'node:path';
 const VFSD = (process.env.VFSD ?? 'vfsd').split(' ');
 
 export class Mount {
-  #place = mkdtempSync(join(tmpdir(), 'vfsd-example-'));
+  #directory = mkdtempSync(join(tmpdir(), 'vfsd-example-'));
   #started = false;
-  path = join(this.#place, 'mnt');
+  path = join(this.#directory, 'mnt');
 
-  /** Mount, and return when the files are there. */
+  /** Mount, and return when the files can be read. */
   start() {
-    this.#vfsd('mount', this.path, '--scope', 'example', '--log-file', join(this.#place, 'log'));
+    this.#vfsd('mount', this.path, '--scope', 'example', '--log-file', join(this.#directory, 'log'));
     this.#started = true;
   }
 
-  /** End the daemon as a crash would. */
+  /** End the daemon as in a crash. */
   kill() {
     const { pid } = JSON.parse(this.#vfsd('status', '--json')).find(
       (/** @type {{ mountpoint: string }} */ mount) => mount.mountpoint === this.path,
@@ -30,15 +30,15 @@ export class Mount {
     process.kill(pid, 'SIGKILL');
   }
 
-  /** Unmount and leave nothing behind. */
+  /** Unmount and remove all files. */
   remove() {
     if (this.#started) this.#vfsd('umount', this.path);
-    rmSync(this.#place, { recursive: true });
+    rmSync(this.#directory, { recursive: true });
   }
 
   /** @param {string[]} arguments_ */
   #vfsd(...arguments_) {
-    const env = { ...process.env, VFSD_STORE: `sqlite:${join(this.#place, 'vfsd.db')}` };
+    const env = { ...process.env, VFSD_STORE: `sqlite:${join(this.#directory, 'vfsd.db')}` };
     try {
       return execFileSync(VFSD[0], [...VFSD.slice(1), ...arguments_], { env, encoding: 'utf-8', stdio: ['ignore', 'pipe', 'inherit'] });
     } catch (error) {

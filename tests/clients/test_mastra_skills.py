@@ -1,4 +1,4 @@
-"""Skills on a mount, as Mastra discovers, reads and reloads them."""
+"""Mastra finds, reads and reloads skills on a mount."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ from tests.support.mounted import MountFactory
 from tests.support.servers import RedisServer
 
 
-def test_skills_are_as_on_tmpfs(
-    node: NodeProject, mount: MountFactory, redis_server: RedisServer, ordinary: Path
+def test_skills_have_the_results_of_tmpfs(
+    node: NodeProject, mount: MountFactory, redis_server: RedisServer, tmpfs: Path
 ) -> None:
     program = "tests/clients/node/skills.mjs"
-    expected = node.result(program, str(ordinary))
+    expected = node.result(program, str(tmpfs))
     assert node.result(program, str(mount(redis_server.url).path)) == expected
     gave = {outcome["step"]: outcome.get("gave") for outcome in expected}
     assert gave["reference"] == "Prefer short names.\n"
@@ -23,18 +23,18 @@ def test_skills_are_as_on_tmpfs(
     assert gave["a new reference"] == ["more.md", "style.md"]
 
 
-def test_an_agent_is_told_of_a_skill_as_it_is_now(
+def test_the_prompt_of_an_agent_contains_the_current_skill(
     node: NodeProject, mount: MountFactory, redis_server: RedisServer
 ) -> None:
-    """It changes before, during and between two generations."""
-    place = mount(redis_server.url).path
-    (place / "skills" / "review").mkdir(parents=True)
-    (place / "skills" / "review" / "SKILL.md").write_text("---\nname: review\ndescription: description first\n---\n")
-    result = node.result("tests/clients/node/generations.mjs", "local", str(place))
-    assert result["told"] == {
+    """The skill changes before, during and between two generations."""
+    root = mount(redis_server.url).path
+    (root / "skills" / "review").mkdir(parents=True)
+    (root / "skills" / "review" / "SKILL.md").write_text("---\nname: review\ndescription: description first\n---\n")
+    result = node.result("tests/clients/node/generations.mjs", "local", str(root))
+    assert result["prompts"] == {
         "first": ["description before"],
         "firstAfterTheTool": ["description during", "instructions during"],
         "second": ["description between"],
     }
-    assert result["said"] == ["done", "done again"]
-    assert (place / "notes.md").read_text() == "noted\n"
+    assert result["answers"] == ["done", "done again"]
+    assert (root / "notes.md").read_text() == "noted\n"

@@ -1,4 +1,4 @@
-"""The Node client: Mastra's own filesystem in all that a path can say, and the daemon's in the rest."""
+"""The Node client: it behaves like Mastra's own filesystem, and uses the daemon for what a path cannot express."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.frameworks import NodeProject
-from tests.clients.test_mastra_methods import assert_they_tell, by_step
+from tests.clients.test_mastra_methods import assert_results_differ, by_step
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer
 
@@ -17,28 +17,28 @@ def mounted(mount: MountFactory, redis_server: RedisServer) -> Mounted:
     return mount(redis_server.url)
 
 
-def test_every_method_is_as_mastras_own_on_tmpfs(
-    node: NodeProject, mounted: Mounted, ordinary: Path, tmp_path: Path
+def test_every_method_has_the_results_of_mastra_on_tmpfs(
+    node: NodeProject, mounted: Mounted, tmpfs: Path, tmp_path: Path
 ) -> None:
-    """Also those of which the socket does a part: writes that expect a modification time."""
+    """This includes writes that expect a modification time, which use the socket."""
     program, outside = "tests/clients/node/methods.mjs", tmp_path / "outside"
     outside.mkdir()
-    expected = by_step(node.result(program, "local", str(ordinary), str(outside)))
+    expected = by_step(node.result(program, "local", str(tmpfs), str(outside)))
     found = node.result(program, "vfsd", str(mounted.path), str(outside), env=mounted.environment)
     assert by_step(found) == expected
-    assert_they_tell(expected)
+    assert_results_differ(expected)
 
 
-def test_tools_are_as_mastras_own_on_tmpfs(node: NodeProject, mounted: Mounted, ordinary: Path) -> None:
+def test_tools_have_the_results_of_mastra_on_tmpfs(node: NodeProject, mounted: Mounted, tmpfs: Path) -> None:
     program = "tests/clients/node/tools.mjs"
-    expected = node.result(program, "local", str(ordinary))
+    expected = node.result(program, "local", str(tmpfs))
     assert node.result(program, "vfsd", str(mounted.path), env=mounted.environment) == expected
 
 
-def test_of_writers_who_expect_the_same_time_one_wins(node: NodeProject, mounted: Mounted) -> None:
-    """Sixteen writers, forty rounds: all read the same time, and all but one are told that they are late."""
+def test_only_one_of_the_writers_that_expect_the_same_time_succeeds(node: NodeProject, mounted: Mounted) -> None:
+    """Sixteen writers read the same time in each of forty rounds. All except one get StaleFileError."""
     result = node.result("tests/clients/node/contest.mjs", str(mounted.path), env=mounted.environment)
-    assert result == {"rounds": 40, "won": [1], "lost": ["StaleFileError"], "kept": True}
+    assert result == {"rounds": 40, "winnerCounts": [1], "errors": ["StaleFileError"], "contentMatches": True}
 
 
 def test_the_socket(node: NodeProject, mounted: Mounted) -> None:
@@ -49,42 +49,42 @@ def test_the_socket(node: NodeProject, mounted: Mounted) -> None:
         "large": 3 * 2**20,
         "refused": ["ENOENT", "ENOSYS", "EINVAL"],
         "all": ["a.bin", "big.bin"],
-        "hung": "ECONNRESET",
-        "anew": ["nothing", "nothing"],
+        "closed": "ECONNRESET",
+        "reconnected": ["no error", "no error"],
         "flushed": None,
     }
 
 
-def test_a_daemon_that_is_frozen_killed_and_replaced(node: NodeProject, mounted: Mounted) -> None:
-    """One client lives through it; what it asks meanwhile fails with a code that says why."""
+def test_a_client_survives_a_daemon_that_is_frozen_killed_and_restarted(node: NodeProject, mounted: Mounted) -> None:
+    """One client is used all the time. Its requests fail meanwhile, with a code that names the reason."""
     program = "tests/clients/node/outage.mjs"
     with node.conversation(program, str(mounted.path), env=mounted.environment) as client:
-        assert client.said() == "connected"
+        assert client.receive() == "connected"
         with mounted.frozen():
-            client.say("late")
-            assert client.said() == "ETIMEDOUT"
-            client.say("lost")
-            assert client.said() == "asked"
+            client.send("late")
+            assert client.receive() == "ETIMEDOUT"
+            client.send("lost")
+            assert client.receive() == "asked"
             os.kill(mounted.pid, signal.SIGKILL)
-        assert client.said() == "ECONNRESET"
+        assert client.receive() == "ECONNRESET"
         mounted.wait()
-        client.say("away")
-        assert client.said() == "ENOTCONN"
+        client.send("away")
+        assert client.receive() == "ENOTCONN"
         mounted.start()
-        client.say("back")
-        assert client.said() == "answered"
+        client.send("back")
+        assert client.receive() == "answered"
         client.end()
 
 
-def test_without_a_mount_nothing_is_written(node: NodeProject, ordinary: Path) -> None:
-    """What landed on the bare disk would be lost to the run."""
-    (outcome,) = node.result("tests/clients/node/unmounted.mjs", str(ordinary))
+def test_without_a_mount_nothing_is_written(node: NodeProject, tmpfs: Path) -> None:
+    """A write to the directory below the mountpoint would be lost."""
+    (outcome,) = node.result("tests/clients/node/unmounted.mjs", str(tmpfs))
     assert outcome["threw"]["code"] == "ENOTCONN"
     assert outcome["threw"]["message"].startswith("no vfsd mount answers at BASE (")
-    assert not list(ordinary.iterdir())
+    assert not list(tmpfs.iterdir())
 
 
-def test_the_end_of_a_scope(node: NodeProject, mounted: Mounted) -> None:
+def test_destroy_persisted_drops_the_scope(node: NodeProject, mounted: Mounted) -> None:
     (mounted.path / "notes.md").write_text("noted\n")
     assert node.result("tests/clients/node/destroy.mjs", str(mounted.path), env=mounted.environment) == ["notes.md"]
     assert mounted.wait() == 0
@@ -92,7 +92,7 @@ def test_the_end_of_a_scope(node: NodeProject, mounted: Mounted) -> None:
 
 
 def test_seeds(node: NodeProject, mounted: Mounted) -> None:
-    """Mastra finds a reference by its path in the skill, and by its bare name on no file system."""
+    """Mastra finds a reference by its path in the skill. It finds it by the bare name on no file system."""
     names = ["SKILL.md", "references/style.md", "scripts/check.sh"]
     found = node.result("tests/clients/node/seeds.mjs", str(mounted.path), env=mounted.environment)
     assert found == {

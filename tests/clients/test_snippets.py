@@ -1,4 +1,4 @@
-"""What the pages show of a program runs as it stands there, on a mount, and prints what it should."""
+"""The programs on the documentation pages run unchanged on a mount, and print what they should."""
 
 import re
 import sys
@@ -40,11 +40,11 @@ PRINTED: dict[str, list[str | re.Pattern[str]]] = {
     "docs/control.md": ["{'id': 1, 'ok': True, 'result': {'path': 'hello.md', 'changed': True}}\n"],
     "clients/node/README.md": ["Prefer short names.\n\n"],
 }
-"""What the programs of each page print, in their order, on one mount."""
+"""The output of the programs of each page, in their order, on one mount."""
 
 
-class FileReader:
-    """Runs what a page shows, on *mounted*."""
+class SnippetRunner:
+    """Runs the programs of a page on *mounted*."""
 
     def __init__(self, node: NodeProject, deepagents: Path, mounted: Mounted) -> None:
         self._node = node
@@ -52,7 +52,7 @@ class FileReader:
         self._mounted = mounted
 
     def run(self, language: str, program: str) -> str:
-        """Return what *program* prints."""
+        """Return the output of *program*."""
         assert MOUNTPOINT in program
         program = program.replace(MOUNTPOINT, str(self._mounted.path))
         return {"python": self._python, "js": self._js}[language](program)
@@ -69,8 +69,8 @@ class FileReader:
 
 
 @pytest.fixture
-def reader(node: NodeProject, deepagents: Path, mount: MountFactory, redis_server: RedisServer) -> FileReader:
-    return FileReader(node, deepagents, mount(redis_server.url))
+def runner(node: NodeProject, deepagents: Path, mount: MountFactory, redis_server: RedisServer) -> SnippetRunner:
+    return SnippetRunner(node, deepagents, mount(redis_server.url))
 
 
 def programs(page: Path) -> list[tuple[str, str]]:
@@ -79,8 +79,8 @@ def programs(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PRINTED)
-def test_programs_of_a_page(page: str, reader: FileReader) -> None:
-    printed = [reader.run(language, program) for language, program in programs(CHECKOUT / page)]
+def test_programs_of_a_page(page: str, runner: SnippetRunner) -> None:
+    printed = [runner.run(language, program) for language, program in programs(CHECKOUT / page)]
     assert len(printed) == len(PRINTED[page])
     for found, expected in zip(printed, PRINTED[page], strict=True):
         assert expected.fullmatch(found) if isinstance(expected, re.Pattern) else found == expected, found

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.control.conftest import Connect
-from tests.faults.agreement import assert_agreement
 from tests.support.mounted import PATIENCE, Mounted
+from tests.support.store_comparison import assert_store_matches
 from tests.support.syscalls import closing_fd
 from vfsd import Vfs
 
@@ -96,7 +96,7 @@ def test_an_append_over_an_open_descriptor_follows_what_a_client_appended(
             vfs.append_file("log", b"b" * size)
             os.write(fd, b"c" * size)
     assert file.read_bytes() == b"a" * size + (b"b" * size + b"c" * size) * 3
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_an_open_file_that_was_deleted_lives_on(top: Path, vfs: Vfs) -> None:
@@ -157,7 +157,7 @@ def test_clients_and_the_mount_at_once(mounted: Mounted, connected: Connect) -> 
         working = [pool.submit(_repeat, act, vfs) for vfs in clients for act in (by_client, by_mount)]
         lost = sum(work.result(PATIENCE) for work in working)
     assert lost < 6 * STEPS
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def _repeat(act: Callable[[Vfs, int], None], vfs: Vfs) -> int:

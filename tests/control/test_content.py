@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.agreement import assert_agreement, commits
 from tests.support.mounted import Mounted
 from tests.support.servers import RedisServer
+from tests.support.store_comparison import assert_store_matches, commit_count
 from vfsd import Vfs
 
 BINARY = bytes(range(256)) * 300
@@ -50,7 +50,7 @@ def test_new_content_leaves_nothing_of_the_old(mounted: Mounted, vfs: Vfs, befor
     content = os.urandom(after)
     assert vfs.write_file("file", content).created is False
     assert file.read_bytes() == content
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_it_stays_the_same_file(top: Path, vfs: Vfs) -> None:
@@ -71,16 +71,16 @@ def test_it_stays_the_same_file(top: Path, vfs: Vfs) -> None:
 def test_a_write_is_one_commit_even_if_it_makes_file_and_directories(
     mounted: Mounted, vfs: Vfs, redis_server: RedisServer
 ) -> None:
-    count = commits(redis_server, mounted.scope)
+    count = commit_count(redis_server, mounted.scope)
     written = vfs.write_file("a/b/c/file", BINARY, parents=True, mode=0o640)
-    assert commits(redis_server, mounted.scope) == count + 1
+    assert commit_count(redis_server, mounted.scope) == count + 1
     assert (mounted.path / "a/b/c/file").read_bytes() == BINARY
     assert stat.S_IMODE((mounted.path / "a/b/c/file").stat().st_mode) == 0o640
     assert [(mounted.path / path).stat().st_nlink for path in (".", "a", "a/b", "a/b/c")] == [3, 3, 3, 2]
     assert written.created
     vfs.write_file("a/b/c/file", b"again", parents=True)
-    assert commits(redis_server, mounted.scope) == count + 2
-    assert_agreement(mounted)
+    assert commit_count(redis_server, mounted.scope) == count + 2
+    assert_store_matches(mounted)
 
 
 def test_what_a_set_group_id_directory_hands_down_goes_all_the_way(top: Path, vfs: Vfs) -> None:
@@ -100,7 +100,7 @@ def test_an_append_goes_to_the_end(mounted: Mounted, vfs: Vfs) -> None:
     assert vfs.append_file("sub/log", BINARY) == (file.stat().st_mtime_ns, 6 + len(BINARY), False)
     assert vfs.append_file("sub/log", b"") == (file.stat().st_mtime_ns, 6 + len(BINARY), False)
     assert file.read_bytes() == b"onetwo" + BINARY
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_a_copy(mounted: Mounted, vfs: Vfs) -> None:
@@ -120,7 +120,7 @@ def test_a_copy(mounted: Mounted, vfs: Vfs) -> None:
     with pytest.raises(OSError, match="same file") as caught:
         vfs.copy_file("source", "./source")
     assert (caught.value.errno, caught.value.filename, caught.value.filename2) == (errno.EINVAL, "source", "./source")
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_create_only(top: Path, vfs: Vfs) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.control.conftest import Connect
-from tests.faults.agreement import assert_agreement
-from tests.mount.commands import statuses
+from tests.support.cli import statuses
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer
+from tests.support.store_comparison import assert_store_matches
 from tests.support.syscalls import closing_fd
 from vfsd import Vfs
 
@@ -28,10 +28,10 @@ def test_what_was_answered_survives_a_crash_to_the_nanosecond(mounted: Mounted, 
     vfs.mkdir("empty")
     vfs.write_file("gone", b"")
     vfs.delete_file("gone")
-    before = assert_agreement(mounted)
+    before = assert_store_matches(mounted)
     mounted.kill()
     mounted.start()
-    assert assert_agreement(mounted) == before
+    assert assert_store_matches(mounted) == before
     assert vfs.read_file("a/b/file") == CONTENT
     assert (mounted.path / "a/b/file").stat().st_mtime_ns == replaced.mtime_ns == vfs.stat("a/b/file").mtime_ns
     assert vfs.stat("log").mtime_ns == appended.mtime_ns
@@ -97,7 +97,7 @@ def test_a_scope_that_another_owner_has_is_not_destroyed(
     assert second.is_mounted()
     assert (second.path / "file").read_bytes() == CONTENT == (first.path / "file").read_bytes()
     (second.path / "new").touch()
-    assert_agreement(second)
+    assert_store_matches(second)
 
 
 def test_a_read_only_mount(mount: MountFactory, redis_server: RedisServer, connected: Connect) -> None:

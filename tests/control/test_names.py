@@ -6,9 +6,9 @@ import stat
 
 import pytest
 
-from tests.faults.agreement import assert_agreement, commits
 from tests.support.mounted import Mounted
 from tests.support.servers import RedisServer
+from tests.support.store_comparison import assert_store_matches, commit_count
 from vfsd import Vfs
 
 ODD = [b"with space", b"\xff\xfe not utf-8", "grüße".encode(), b"a\nline", b'"quoted"\\', b"\x7f\x01", b"n" * 255]
@@ -61,7 +61,7 @@ def test_directories(mounted: Mounted, vfs: Vfs) -> None:
             vfs.mkdir(taken)
     with pytest.raises(FileExistsError):
         vfs.mkdir("file", parents=True)
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_removing_directories(mounted: Mounted, vfs: Vfs, redis_server: RedisServer) -> None:
@@ -74,9 +74,9 @@ def test_removing_directories(mounted: Mounted, vfs: Vfs, redis_server: RedisSer
         vfs.rmdir("a")
     assert caught.value.errno == errno.ENOTEMPTY
     vfs.rmdir("a/b/c")
-    count = commits(redis_server, mounted.scope)
+    count = commit_count(redis_server, mounted.scope)
     vfs.rmdir("a", recursive=True)
-    assert commits(redis_server, mounted.scope) == count + 1
+    assert commit_count(redis_server, mounted.scope) == count + 1
     assert os.listdir(top) == ["kept"]
     assert ((top / "kept").stat().st_nlink, (top / "kept").read_bytes(), top.stat().st_nlink) == (1, b"content", 2)
     with pytest.raises(FileNotFoundError):
@@ -86,17 +86,17 @@ def test_removing_directories(mounted: Mounted, vfs: Vfs, redis_server: RedisSer
         vfs.rmdir("kept", recursive=True)
     with pytest.raises(OSError, match="busy"):
         vfs.rmdir("/", recursive=True)
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_a_large_directory_goes_in_steps(mounted: Mounted, vfs: Vfs, redis_server: RedisServer) -> None:
     for number in range(1500):
         vfs.write_file(f"deep/{number % 7}/{number}", b"x", parents=True)
-    count = commits(redis_server, mounted.scope)
+    count = commit_count(redis_server, mounted.scope)
     vfs.rmdir("deep", recursive=True)
-    assert commits(redis_server, mounted.scope) == count + 2
+    assert commit_count(redis_server, mounted.scope) == count + 2
     assert os.listdir(mounted.path) == []
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_deleting(mounted: Mounted, vfs: Vfs) -> None:
@@ -113,7 +113,7 @@ def test_deleting(mounted: Mounted, vfs: Vfs) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         vfs.delete_file("file")
     assert str(caught.value) == "[Errno 2] No such file or directory: 'file'"
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_moving(mounted: Mounted, vfs: Vfs) -> None:
@@ -135,7 +135,7 @@ def test_moving(mounted: Mounted, vfs: Vfs) -> None:
         vfs.move_file("b", "b/below")
     with pytest.raises(OSError, match="busy"):
         vfs.move_file("/", "b/root")
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_listing_and_looking(mounted: Mounted, vfs: Vfs) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from tests.mount.calls import unprivileged
+from tests.support.files import unprivileged
 from tests.support.mounted import Mounted, wait_until
 from vfsd.control.protocol import LINE_MAX
 

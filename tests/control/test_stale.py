@@ -9,8 +9,8 @@ from threading import Barrier
 import pytest
 
 from tests.control.conftest import Connect
-from tests.faults.agreement import assert_agreement
 from tests.support.mounted import PATIENCE, Mounted
+from tests.support.store_comparison import assert_store_matches
 from vfsd import StaleFileError, Vfs
 
 WRITERS, ROUNDS = 4, 25
@@ -63,7 +63,7 @@ def test_of_several_clients_exactly_one_wins(mounted: Mounted, connected: Connec
             ((winner, expected),) = ((number, mtime) for number, mtime in enumerate(results) if mtime is not None)
             assert (mounted.path / "file").read_bytes() == bytes([winner])
             assert (mounted.path / "file").stat().st_mtime_ns == expected
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_of_several_clients_exactly_one_creates(mounted: Mounted, connected: Connect) -> None:
@@ -83,4 +83,4 @@ def test_of_several_clients_exactly_one_creates(mounted: Mounted, connected: Con
             results = [attempt.result(PATIENCE) for attempt in competing]
             assert sorted(results) == [False] * (WRITERS - 1) + [True]
             assert (mounted.path / f"d{turn}/file").read_bytes() == bytes([results.index(True)])
-    assert_agreement(mounted)
+    assert_store_matches(mounted)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.control.conftest import Connect
-from tests.faults.agreement import assert_agreement
-from tests.faults.calls import DONE, OUTAGE, Pending, outcome, wait_until_writable
 from tests.support.mounted import PATIENCE, MountFactory, mounting, wait_until
-from tests.support.proxy import Proxy, Way
+from tests.support.outcomes import DONE, OUTAGE, PendingCall, outcome, wait_until_writable
+from tests.support.proxy import Direction, Proxy
 from tests.support.servers import RedisServer, ServerOptions, redis_program
+from tests.support.store_comparison import assert_store_matches
 from vfsd import Vfs
 
 CHANGES: dict[str, Callable[[Vfs], object]] = {
@@ -53,20 +53,20 @@ def test_a_store_that_is_away(mount: MountFactory, server: RedisServer, proxy: P
     vfs = connected(mounted)
     vfs.write_file("file", b"old")
     vfs.write_file("directory/below", b"old", parents=True)
-    before = assert_agreement(mounted, server.url)
+    before = assert_store_matches(mounted, server.url)
     with proxy.refusing():
         for change in CHANGES.values():
             with pytest.raises(OSError, match="store") as caught:
                 change(vfs)
             assert caught.value.errno == errno.EIO
         assert vfs.read_file("file") == b"old"
-        assert assert_agreement(mounted, server.url) == before
+        assert assert_store_matches(mounted, server.url) == before
     wait_until_writable(mounted.path)
     for change in CHANGES.values():
         wait_until(partial(_works, change, vfs), "changes to work again")
         if not vfs.exists("file"):
             vfs.write_file("file", b"old")
-    assert_agreement(mounted, server.url)
+    assert_store_matches(mounted, server.url)
 
 
 def _works(change: Callable[[Vfs], object], vfs: Vfs) -> bool:
@@ -81,21 +81,21 @@ def test_an_answer_that_is_lost_leaves_a_doubt_that_is_settled(
     vfs = connected(mounted)
     vfs.write_file("file", b"old")
     assert (mounted.path / "file").read_bytes() == b"old"
-    cut = proxy.cut_commit(Way.REPLY, 0, lasts=True)
-    writing = Pending(partial(vfs.write_file, "file", b"new content"))
+    cut = proxy.cut_commit(Direction.REPLY, 0, lasts=True)
+    writing = PendingCall(partial(vfs.write_file, "file", b"new content"))
     assert cut.done.wait(PATIENCE)
     with proxy.refusing():
         assert writing.outcome() == "EIO"
         assert vfs.read_file("file") == (mounted.path / "file").read_bytes() == b"old"
     wait_until(lambda: (mounted.path / "file").read_bytes() == b"new content", "the doubt to be settled")
-    assert_agreement(mounted, server.url)
+    assert_store_matches(mounted, server.url)
 
 
 def test_limits_of_the_scope(mount: MountFactory, server: RedisServer, connected: Connect) -> None:
     mounted = mount(server.url, "--max-bytes", "100K", "--max-files", "4", "--max-file-bytes", "60K")
     vfs = connected(mounted)
     vfs.write_file("one", os.urandom(60 << 10))
-    before = assert_agreement(mounted)
+    before = assert_store_matches(mounted)
     refused: list[tuple[Callable[[], object], int]] = [
         (lambda: vfs.write_file("two", os.urandom(50 << 10)), errno.ENOSPC),
         (lambda: vfs.copy_file("one", "two"), errno.ENOSPC),
@@ -107,11 +107,11 @@ def test_limits_of_the_scope(mount: MountFactory, server: RedisServer, connected
         with pytest.raises(OSError, match=os.strerror(number)) as caught:
             call()
         assert caught.value.errno == number
-    assert assert_agreement(mounted) == before
+    assert assert_store_matches(mounted) == before
     vfs.write_file("one", os.urandom(50 << 10))
     vfs.write_file("two", os.urandom(50 << 10))
     vfs.write_file("two", b"")
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def test_a_full_server_takes_what_shrinks(tmp_path: Path, connected: Connect) -> None:
@@ -125,12 +125,12 @@ def test_a_full_server_takes_what_shrinks(tmp_path: Path, connected: Connect) ->
         with pytest.raises(OSError, match="memory") as caught:
             _fill(vfs)
         assert caught.value.errno == errno.ENOSPC
-        assert_agreement(mounted)
+        assert_store_matches(mounted)
         vfs.write_file("d/first", b"")
         vfs.delete_file("d/first")
         vfs.rmdir("d", recursive=True)
         vfs.write_file("again", b"room")
-        assert_agreement(mounted)
+        assert_store_matches(mounted)
 
 
 def _fill(vfs: Vfs) -> None:

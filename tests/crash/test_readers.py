@@ -1,4 +1,4 @@
-"""A reader never sees what could still be lost: while the store has not answered, memory is as it was."""
+"""A reader never sees a change that could still be lost: memory changes only after the store has answered."""
 
 import json
 import os
@@ -15,30 +15,32 @@ from tests.support.trees import Found, look_at
 OLD, NEW = b"old text", b"new text, which is longer"
 
 
-def test_memory_waits_for_the_store_and_a_crash_meanwhile_leaves_each_change_whole_or_absent(
+def test_memory_changes_after_the_store_and_a_crash_leaves_each_change_complete_or_absent(
     mount: MountFactory,
 ) -> None:
     with RedisServer(redis_program()) as server:
         mounted = mount(server.url, "--store-timeout", "60")
-        before = _furnish(mounted.path)
-        known = _status(mounted)
+        before = _make_files(mounted.path)
+        status_before = _status(mounted)
         server.freeze()
-        working = [threading.Thread(target=_until_the_daemon_goes, args=(call,)) for call in _calls(mounted.path)]
-        for thread in working:
+        threads = [threading.Thread(target=_ignore_os_error, args=(call,)) for call in _calls(mounted.path)]
+        for thread in threads:
             thread.start()
-        wait_until(lambda: _status(mounted)["pending"] == len(working), "all changes to wait for the store")
-        waiting = _status(mounted)
+        wait_until(lambda: _status(mounted)["pending"] == len(threads), "all changes to wait for the store")
+        meanwhile = _status(mounted)
         mounted.kill()
-        for thread in working:
+        for thread in threads:
             thread.join()
         server.thaw()
         mounted.start()
         _check(before, look_at(os.fsencode(mounted.path)))
         mounted.clean_up()
-    assert {key: waiting[key] for key in ("files", "bytes")} == {key: known[key] for key in ("files", "bytes")}
+    assert {key: meanwhile[key] for key in ("files", "bytes")} == {
+        key: status_before[key] for key in ("files", "bytes")
+    }
 
 
-def _furnish(root: Path) -> Found:
+def _make_files(root: Path) -> Found:
     for name in ("created", "written", "removed", "moved"):
         (root / name).mkdir()
         (root / name / "file").write_bytes(OLD)
@@ -46,7 +48,7 @@ def _furnish(root: Path) -> Found:
 
 
 def _calls(root: Path) -> list[Callable[[], object]]:
-    """Return changes that have no inode in common, so that all wait at once."""
+    """Return changes without a common inode, so that all wait at the same time."""
     return [
         lambda: os.mkdir(root / "created" / "new"),
         lambda: _write(root / "written" / "file"),
@@ -60,10 +62,10 @@ def _write(path: Path) -> None:
         os.write(fd, NEW)
 
 
-def _until_the_daemon_goes(call: Callable[[], object]) -> None:
+def _ignore_os_error(call: Callable[[], object]) -> None:
     try:
         call()
-    except OSError:  # ENOTCONN or ECONNABORTED: what the change came to is seen after the next mount
+    except OSError:  # ENOTCONN or ECONNABORTED: the next mount shows the outcome
         return
 
 

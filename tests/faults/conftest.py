@@ -1,6 +1,6 @@
-"""Servers, proxies and mounts for one test each: a server that is to suffer is nobody else's.
+"""Private servers, proxies and mounts: no other test uses a server that a test disturbs.
 
-A mount ends before its server does, so its log tells of the test's own faults only.
+A mount ends before its server, so its log shows only the faults of the test itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,40 +15,40 @@ from tests.support.proxy import Proxy
 from tests.support.servers import RedisServer, ServerOptions, redis_program, valkey_program
 
 ServerFactory: TypeAlias = Callable[[ServerOptions], RedisServer]
-Connector: TypeAlias = Callable[[RedisServer], Proxy]
+ProxyFactory: TypeAlias = Callable[[RedisServer], Proxy]
 
 
 @pytest.fixture
 def make_server() -> Iterator[ServerFactory]:
-    """Yield a starter of Redis servers, which are gone after the test."""
+    """Yield a function that starts Redis servers. They end after the test."""
     with ExitStack() as stack:
         yield lambda options: stack.enter_context(RedisServer(redis_program(), options))
 
 
 @pytest.fixture
 def make_valkey() -> Iterator[ServerFactory]:
-    """Yield a starter of Valkey servers, which are gone after the test."""
+    """Yield a function that starts Valkey servers. They end after the test."""
     with ExitStack() as stack:
         yield lambda options: stack.enter_context(RedisServer(valkey_program(), options))
 
 
 @pytest.fixture
 def server(make_server: ServerFactory) -> RedisServer:
-    """Return a Redis of this test's own, which persists nothing."""
+    """Return a private Redis that persists nothing."""
     return make_server(ServerOptions())
 
 
 @pytest.fixture
-def proxied(make_server: ServerFactory) -> Iterator[Connector]:
-    """Yield a maker of proxies to servers."""
+def make_proxy(make_server: ServerFactory) -> Iterator[ProxyFactory]:
+    """Yield a function that starts a proxy to a server."""
     with ExitStack() as stack:
         yield lambda server: stack.enter_context(Proxy(server.socket))
 
 
 @pytest.fixture
 def mount(
-    tmp_path: Path, make_server: ServerFactory, make_valkey: ServerFactory, proxied: Connector
+    tmp_path: Path, make_server: ServerFactory, make_valkey: ServerFactory, make_proxy: ProxyFactory
 ) -> Iterator[MountFactory]:
-    """Yield a maker of mounts; they end before servers and proxies do, and their logs were quiet."""
+    """Yield a factory of mounts. They end before servers and proxies, and unexpected log lines fail the test."""
     with mounting(tmp_path) as factory:
         yield factory

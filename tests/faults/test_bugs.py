@@ -1,13 +1,15 @@
-"""A handler that fails by a bug, or by garbage in a record: EIO for that caller, a traceback in the log, no more."""
+"""A bug in a handler, or an invalid record: its caller gets EIO, the log gets a traceback, and the mount continues."""
 
-from tests.faults.calls import outcome
 from tests.support.mounted import MountFactory
+from tests.support.outcomes import outcome
 from tests.support.servers import RedisServer
 from vfsd.store.records import pack_inode, unpack_inode
 
 
-def test_a_record_no_kernel_could_take_fails_its_own_caller_only(server: RedisServer, mount: MountFactory) -> None:
-    """The size of a file is beyond what a stat can say: no rule of hydration is broken, but the handler does."""
+def test_a_record_that_the_kernel_cannot_take_fails_for_its_own_caller_only(
+    server: RedisServer, mount: MountFactory
+) -> None:
+    """The size of a file is too large for stat(2). Hydration accepts it, but the handler fails."""
     mounted = mount(server.url)
     for name in ("before", "broken", "later"):
         (mounted.path / name).write_bytes(b"content")

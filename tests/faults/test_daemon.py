@@ -1,4 +1,4 @@
-"""The daemon itself: an end within its deadline, no descriptors left, no disk left, a clock that was set back."""
+"""Faults of the daemon's machine: a hanging store at the end, no file descriptors, a full disk, a clock set back."""
 
 import os
 import re
@@ -13,21 +13,32 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.agreement import assert_agreement
-from tests.faults.calls import AWAY, BACK, DONE, LOST, OUTAGE, Pending, outcome, pending, wait_until_writable, write
 from tests.support.mounted import Mounted, MountFactory, wait_until
+from tests.support.outcomes import (
+    DONE,
+    OUTAGE,
+    STORE_AWAY,
+    STORE_BACK,
+    STORE_LOST,
+    PendingCall,
+    outcome,
+    pending_changes,
+    wait_until_writable,
+    write,
+)
 from tests.support.servers import RedisServer
+from tests.support.store_comparison import assert_store_matches
 
 OLD, NEW = b"old content", b"new content"
 HOUR_NS = 3600 * 10**9
-GENEROUS = 10.0
-"""Seconds that an end within a deadline of one second may take on a busy machine."""
+MAX_SECONDS = 10.0
+"""How long the daemon may take to end with a deadline of one second, on a busy machine."""
 
 # --- the end
 
 
 @pytest.mark.parametrize("writers", [0, 20], ids=["idle", "under load"])
-def test_a_signal_ends_it_within_the_deadline_while_the_store_hangs(
+def test_a_signal_ends_the_daemon_within_the_deadline_while_the_store_hangs(
     server: RedisServer, mount: MountFactory, writers: int
 ) -> None:
     mounted = mount(server.url, "--store-timeout", "1")
@@ -36,11 +47,11 @@ def test_a_signal_ends_it_within_the_deadline_while_the_store_hangs(
     for path in paths:
         path.write_bytes(OLD)
     server.freeze()
-    writing = [Pending(partial(write, path, NEW)) for path in paths]
-    wait_until(lambda: pending(mounted) == writers, "the writers to hang")
+    writing = [PendingCall(partial(write, path, NEW)) for path in paths]
+    wait_until(lambda: pending_changes(mounted) == writers, "the writers to hang")
     started = time.monotonic()
     assert mounted.signal(signal.SIGTERM) == 13
-    assert time.monotonic() - started < GENEROUS
+    assert time.monotonic() - started < MAX_SECONDS
     assert not mounted.is_mounted()
     assert {each.outcome() for each in writing} <= {"EIO"}
     assert re.search(r"could not be released, its lease will end by itself", mounted.log.read_text())
@@ -54,20 +65,20 @@ def test_a_signal_ends_it_within_the_deadline_while_the_store_hangs(
 
 @contextmanager
 def _no_descriptors(mounted: Mounted) -> Iterator[None]:
-    """Let the daemon open nothing more for a while."""
-    present = resource.prlimit(mounted.pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(mounted.pid, resource.RLIMIT_NOFILE, (1, present[1]))
+    """Let the daemon open no new file descriptors during the block."""
+    limits = resource.prlimit(mounted.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(mounted.pid, resource.RLIMIT_NOFILE, (1, limits[1]))
     try:
         yield
     finally:
-        resource.prlimit(mounted.pid, resource.RLIMIT_NOFILE, present)
+        resource.prlimit(mounted.pid, resource.RLIMIT_NOFILE, limits)
 
 
-def test_out_of_descriptors_it_goes_on_and_reconnects_when_it_has_some(
+def test_without_free_descriptors_the_daemon_continues_and_reconnects_later(
     server: RedisServer, mount: MountFactory
 ) -> None:
     mounted = mount(server.url, "--store-timeout", "1", "--max-memory", "1G")
-    mounted.expected += [LOST, AWAY, BACK, "Too many open files"]
+    mounted.expected += [STORE_LOST, STORE_AWAY, STORE_BACK, "Too many open files"]
     file = mounted.path / "file"
     file.write_bytes(OLD)
     with _no_descriptors(mounted):
@@ -75,14 +86,16 @@ def test_out_of_descriptors_it_goes_on_and_reconnects_when_it_has_some(
         with server.client() as client:
             client.client_kill_filter(_type="normal", skipme=True)
         assert outcome(lambda: write(file, b"refused")) == "EIO"
-        wait_until(lambda: "Too many open files" in mounted.log.read_text(), "the log to say why")
+        wait_until(lambda: "Too many open files" in mounted.log.read_text(), "the reason in the log")
         assert file.read_bytes() == NEW
-        wait_until(lambda: "cannot measure the daemon's memory" in mounted.log.read_text(), "the daemon to look at it")
+        wait_until(
+            lambda: "cannot measure the daemon's memory" in mounted.log.read_text(), "the daemon to measure its memory"
+        )
     wait_until_writable(mounted.path)
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
-def test_out_of_descriptors_with_sqlite(mount: MountFactory, tmp_path: Path) -> None:
+def test_without_free_descriptors_sqlite_continues(mount: MountFactory, tmp_path: Path) -> None:
     mounted = mount(f"sqlite:{tmp_path / 'scopes.db'}")
     file = mounted.path / "file"
     file.write_bytes(OLD)
@@ -91,7 +104,7 @@ def test_out_of_descriptors_with_sqlite(mount: MountFactory, tmp_path: Path) -> 
         assert outcome(lambda: _fsync(file)) == "EIO"
         assert file.read_bytes() == NEW
     assert outcome(lambda: _fsync(file)) == DONE
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def _fsync(path: Path) -> None:
@@ -107,35 +120,35 @@ def _fsync(path: Path) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """Yield a file system of 64 MiB of its own."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "vfsd-test", place], check=True)
+    """Yield a new file system of 64 MiB."""
+    mountpoint = tmp_path / "disk"
+    mountpoint.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "vfsd-test", mountpoint], check=True)
     try:
-        yield place
+        yield mountpoint
     finally:
-        subprocess.run(["umount", place], check=True)
+        subprocess.run(["umount", mountpoint], check=True)
 
 
-def test_a_full_disk_under_sqlite_is_enospc_until_there_is_room(disk: Path, mount: MountFactory) -> None:
+def test_a_full_disk_under_sqlite_is_enospc_until_there_is_free_space(disk: Path, mount: MountFactory) -> None:
     mounted = mount(f"sqlite:{disk / 'scopes.db'}")
     (mounted.path / "kept").write_bytes(OLD)
     (mounted.path / "removed").write_bytes(OLD * 10_000)
     filler = disk / "filler"
-    room = os.statvfs(disk)
-    filler.write_bytes(bytes((room.f_bavail - 1) * room.f_frsize))
-    before = assert_agreement(mounted)
+    free = os.statvfs(disk)
+    filler.write_bytes(bytes((free.f_bavail - 1) * free.f_frsize))
+    before = assert_store_matches(mounted)
     assert outcome(lambda: write(mounted.path / "kept", NEW)) == "ENOSPC"
     assert outcome((mounted.path / "directory").mkdir) == "ENOSPC"
-    assert assert_agreement(mounted) == before
+    assert assert_store_matches(mounted) == before
     filler.unlink()
     assert outcome(lambda: write(mounted.path / "kept", NEW)) == DONE
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
     assert mounted.stop() == 0
 
 
-def test_sqlite_leaves_itself_room_for_removing(disk: Path, mount: MountFactory) -> None:
-    """When growing is refused some of the disk is left, so that removing works."""
+def test_sqlite_keeps_enough_free_space_to_remove_files(disk: Path, mount: MountFactory) -> None:
+    """Changes that grow are refused before the disk is full, so that removing still works."""
     mounted = mount(f"sqlite:{disk / 'scopes.db'}")
     block = os.urandom(1 << 20)
     written = 0
@@ -146,15 +159,15 @@ def test_sqlite_leaves_itself_room_for_removing(disk: Path, mount: MountFactory)
     for number in range(written):
         (mounted.path / f"file{number}").unlink()
     assert outcome(lambda: (mounted.path / "again").write_bytes(block)) == DONE
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
     assert mounted.stop() == 0
 
 
 # --- the clock
 
 
-def test_a_clock_that_was_set_back_an_hour_loses_and_tears_nothing(server: RedisServer, mount: MountFactory) -> None:
-    """To the daemon it is a scope whose times lie an hour ahead: a change gets the time that it is now."""
+def test_after_the_clock_is_set_back_an_hour_all_changes_are_complete(server: RedisServer, mount: MountFactory) -> None:
+    """The daemon sees a scope whose times are an hour in the future. A change gets the current time."""
     mounted = mount(server.url)
     file, directory = mounted.path / "file", mounted.path / "directory"
     directory.mkdir()
@@ -168,6 +181,6 @@ def test_a_clock_that_was_set_back_an_hour_loses_and_tears_nothing(server: Redis
     for path in (file, directory):
         assert before <= path.stat().st_mtime_ns < ahead
     assert file.read_bytes() == NEW
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
     mounted.remount()
-    assert_agreement(mounted)
+    assert_store_matches(mounted)

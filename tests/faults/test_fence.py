@@ -1,4 +1,4 @@
-"""The fence holds whatever else goes wrong at the same moment: a full server, a refusing one, missing rights."""
+"""The fence also works during another fault: a full server, or a user without the necessary permissions."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ import pytest
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer, redis_program
 
-LOST = (r"has been claimed by", r"lost the store", r"the epoch of scope", r"trying again", r"answers again")
+STORE_LOST = (r"has been claimed by", r"lost the store", r"the epoch of scope", r"trying again", r"answers again")
 
 
 @pytest.fixture
@@ -19,45 +19,45 @@ def server() -> Iterator[RedisServer]:
         yield running
 
 
-def _refused(path: Path) -> int:
-    with pytest.raises(OSError) as refusal:  # noqa: PT011 (which one is the caller's to compare)
+def _write_error(path: Path) -> int:
+    with pytest.raises(OSError) as refusal:  # noqa: PT011 (the caller compares the errno)
         path.write_text("STOLEN")
     assert refusal.value.errno is not None
     return refusal.value.errno
 
 
-def _taken_over(mount: MountFactory, server: RedisServer) -> tuple[Mounted, Mounted]:
+def _take_over(mount: MountFactory, server: RedisServer) -> tuple[Mounted, Mounted]:
     old = mount(server.url)
-    old.expected += LOST
+    old.expected += STORE_LOST
     (old.path / "file").write_text("one")
     new = mount(server.url, "--take-over", scope=old.scope)
     return old, new
 
 
-def test_a_fenced_owner_stays_fenced_after_a_full_server_refused_it(mount: MountFactory, server: RedisServer) -> None:
-    old, new = _taken_over(mount, server)
+def test_a_fenced_owner_stays_fenced_after_a_write_to_a_full_server(mount: MountFactory, server: RedisServer) -> None:
+    old, new = _take_over(mount, server)
     with server.client() as client:
         client.config_set("maxmemory", 1)
-        _refused(old.path / "other")
+        _write_error(old.path / "other")
         client.config_set("maxmemory", 0)
-    assert _refused(old.path / "file") == errno.EROFS
+    assert _write_error(old.path / "file") == errno.EROFS
     assert (new.path / "file").read_text() == "one"
     assert os.listdir(new.path) == ["file"]
 
 
 def test_a_fenced_owner_stays_fenced_after_a_delete_on_a_full_server(mount: MountFactory, server: RedisServer) -> None:
-    old, new = _taken_over(mount, server)
+    old, new = _take_over(mount, server)
     with server.client() as client:
         client.config_set("maxmemory", 1)
         with pytest.raises(OSError, match="Read-only file system"):
             (old.path / "file").unlink()
         client.config_set("maxmemory", 0)
-    assert _refused(old.path / "file") == errno.EROFS
+    assert _write_error(old.path / "file") == errno.EROFS
     assert (new.path / "file").read_text() == "one"
 
 
 @pytest.mark.parametrize("missing", ["watch", "multi"])
-def test_a_user_who_lacks_what_the_fence_needs_cannot_mount(
+def test_a_user_without_the_commands_of_the_fence_cannot_mount(
     mount: MountFactory, server: RedisServer, missing: str
 ) -> None:
     with server.client() as client:
@@ -69,7 +69,7 @@ def test_a_user_who_lacks_what_the_fence_needs_cannot_mount(
     assert "secret" not in done.stderr
 
 
-def test_writers_side_by_side_do_not_exceed_a_limit(mount: MountFactory, server: RedisServer) -> None:
+def test_concurrent_writers_do_not_exceed_a_limit(mount: MountFactory, server: RedisServer) -> None:
     mounted = mount(server.url, "--max-bytes", "2M")
     server.freeze()
     children = []

@@ -1,4 +1,4 @@
-"""A whole tree as one value, for comparing it with itself later: all that a program could tell it by."""
+"""A tree as one value, to compare it with its later state: everything that a program can read from it."""
 
 import hashlib
 import os
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Print(NamedTuple):
-    """Everything about one path; times in nanoseconds."""
+class PathFingerprint(NamedTuple):
+    """Everything about one path. Times are in nanoseconds."""
 
     ino: int
     mode: int
@@ -22,27 +22,27 @@ class Print(NamedTuple):
     mtime_ns: int
     ctime_ns: int
     content: bytes
-    """SHA-256 of a file, target of a symbolic link, names in a directory in the order of their listing."""
+    """SHA-256 of a file's content, target of a symbolic link, or names in a directory in the order of the listing."""
     xattrs: tuple[tuple[str, bytes], ...]
 
 
-def fingerprint(root: Path) -> dict[bytes, Print]:
-    """Return a print of *root* and everything below it, by path as bytes."""
-    prints: dict[bytes, Print] = {}
+def fingerprint(root: Path) -> dict[bytes, PathFingerprint]:
+    """Return the fingerprints of *root* and everything below it, by path relative to *root*."""
+    fingerprints: dict[bytes, PathFingerprint] = {}
     waiting = [os.fsencode(root)]
     while waiting:
         path = waiting.pop()
-        found = _print(path)
-        prints[os.path.relpath(path, os.fsencode(root))] = found
+        found = _fingerprint_of(path)
+        fingerprints[os.path.relpath(path, os.fsencode(root))] = found
         if stat.S_ISDIR(found.mode) and found.content:
             waiting += [os.path.join(path, name) for name in found.content.split(b"/")]
-    return prints
+    return fingerprints
 
 
-def _print(path: bytes) -> Print:
+def _fingerprint_of(path: bytes) -> PathFingerprint:
     info = os.lstat(path)
     names = os.listxattr(path, follow_symlinks=False)
-    return Print(
+    return PathFingerprint(
         info.st_ino,
         info.st_mode,
         info.st_nlink,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.commands import mounts_at, success
+from tests.support.cli import mounts_at, success
 from tests.support.mounted import PATIENCE, Mounted, MountFactory, run_vfsd
 
 STORE = '''

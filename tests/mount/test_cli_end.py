@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.actors import acting
-from tests.mount.calls import opened
-from tests.mount.commands import failure, mounts_at, statuses, success
+from tests.mount.other_process import other_process
+from tests.support.cli import failure, mounts_at, statuses, success
+from tests.support.files import opened
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer, redis_program
 
@@ -34,8 +34,8 @@ def test_a_signal_ends_the_mount_and_frees_the_scope(
 ) -> None:
     mounted = mount(redis_server.url)
     (mounted.path / "file").write_bytes(b"content")
-    with acting("hold_open", mounted.path / "file") as holder:  # a signal does not wait for users
-        assert holder.hear() == "open"
+    with other_process("hold_open", mounted.path / "file") as holder:  # a signal does not wait for users
+        assert holder.read_line() == "open"
         assert mounted.signal(number) == 0
     _ended_well(mounted)
 
@@ -122,8 +122,8 @@ def test_a_busy_mount_names_who_holds_it(mount: MountFactory, redis_server: Redi
     (mounted.path / "file").write_bytes(b"content")
     (mounted.path / "directory").mkdir()
     for name, place in (("hold_open", "file"), ("sit_in", "directory"), ("map_and_write", "file")):
-        with acting(name, mounted.path / place, *(["c"] if name == "map_and_write" else [])) as holder:
-            holder.hear()
+        with other_process(name, mounted.path / place, *(["c"] if name == "map_and_write" else [])) as holder:
+            holder.read_line()
             line = failure(mounted.vfsd("umount", str(mounted.path)), 11)
             held = rf"{re.escape(str(mounted.path))} is busy: held by \S+ \({holder.pid}\); "
             assert re.match(held, line)
@@ -148,12 +148,12 @@ def test_a_mount_below_is_named_as_what_keeps_it_busy(mount: MountFactory, redis
 def test_a_busy_mount_can_be_detached(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     (mounted.path / "file").write_bytes(b"content")
-    with acting("hold_open", mounted.path / "file") as holder:
-        assert holder.hear() == "open"
+    with other_process("hold_open", mounted.path / "file") as holder:
+        assert holder.read_line() == "open"
         success(mounted.vfsd("umount", "--lazy", str(mounted.path)))
         assert mounts_at(mounted.path) == []
         assert not mounted.has_ended()
-        holder.go_on()
+        holder.finish()
     _ended_well(mounted)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.actors import acting
-from tests.mount.calls import NOBODY, opened, refused, unprivileged
-from tests.mount.commands import detached, failure, mount_options, mounts_at, success
+from tests.mount.other_process import other_process
+from tests.support.cli import detached, failure, mount_options, mounts_at, success
+from tests.support.files import NOBODY, opened, refused, unprivileged
 from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer
 
@@ -203,9 +203,9 @@ def test_other_users_are_let_in_only_if_asked_for(mount: MountFactory, redis_ser
         mounted.path.chmod(0o755)
         (mounted.path / "file").touch()
     for mounted, expected in ((closed, "PermissionError"), (open_, "file")):
-        with acting("look_as", mounted.path, NOBODY) as actor:
-            assert actor.hear() == expected
-            actor.go_on()
+        with other_process("look_as", mounted.path, NOBODY) as actor:
+            assert actor.read_line() == expected
+            actor.finish()
     open_.path.chmod(0o700)
     with opened(open_.path, os.O_RDONLY) as here, unprivileged(), refused(EACCES):
         os.stat("file", dir_fd=here)

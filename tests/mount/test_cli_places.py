@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.commands import detached, failure, mounts_at, statuses, success
+from tests.support.cli import detached, failure, mounts_at, statuses, success
 from tests.support.mounted import MountFactory, run_vfsd, wait_until
 from tests.support.servers import RedisServer, redis_program
 from vfsd.errors import MountpointError

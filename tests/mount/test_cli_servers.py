@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.mount.commands import detached, failure, statuses, success
+from tests.support.cli import detached, failure, statuses, success
 from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer, ServerOptions, redis_program
 from vfsd.store.url import hidden

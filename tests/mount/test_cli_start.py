@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.commands import detached, failure, lives, mounts_at, statuses, success
+from tests.support.cli import detached, failure, is_alive, mounts_at, statuses, success
 from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer
 
@@ -195,7 +195,7 @@ def test_detaching_returns_when_the_mount_answers(mount: MountFactory, redis_ser
         assert Path(f"/proc/{pid}/fd/0").readlink() == Path("/dev/null")
         assert {Path(f"/proc/{pid}/fd/{number}").readlink() for number in (1, 2)} == {mounted.log}
         success(mounted.vfsd("umount", str(mounted.path)))
-        assert not lives(pid)
+        assert not is_alive(pid)
     assert f"scope {mounted.scope} mounted at {mounted.path}" in mounted.log.read_text()
 
 

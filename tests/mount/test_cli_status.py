@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.mount.commands import failure, statuses, success
+from tests.support.cli import failure, statuses, success
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer, redis_program
 from vfsd import __version__

@@ -1,6 +1,6 @@
-"""One mutating system call, one transaction; and nothing else ever asks the store.
+"""Each mutating system call is one transaction, and no other call sends a command to the store.
 
-Counted by the server itself (INFO commandstats) and by the mount's own trace of requests.
+The server counts the commands (INFO commandstats). The trace of the mount counts the requests.
 """
 
 import os
@@ -20,42 +20,47 @@ from vfsd.tree.plan_names import RENAME_EXCHANGE
 
 REQUEST = re.compile(r" DEBUG vfsd\.fuse\.trace: (\w+)")
 HOUSEKEEPING = ("info", "config|get", "eval", "set", "ping")
-"""What the daemon asks beside commits: its room, and its lease."""
+"""What the daemon sends besides commits: it measures the free memory of the server, and it renews its lease."""
 
 
 class Counting:
-    """Counts what a mount and its server do."""
+    """Counts the commands of a server and the requests to a mount."""
 
     def __init__(self, client: redis.Redis, log: Path) -> None:
         self._client = client
         self._log = log
 
     def commands(self) -> Counter[str]:
-        """Return how often the server has executed each command, housekeeping left out."""
+        """Return how often the server has executed each command, without housekeeping."""
         stats: dict[str, dict[str, int]] = self._client.info("commandstats")
         calls = {name.removeprefix("cmdstat_"): numbers["calls"] for name, numbers in stats.items()}
         return Counter({name: count for name, count in calls.items() if name not in HOUSEKEEPING})
 
     def requests(self) -> Counter[str]:
-        """Return how often the kernel has made each request that somebody waits for: it releases whenever it likes."""
+        """Return how often the kernel has sent each request.
+
+        Release is left out: no system call waits for it, so the kernel may send it at any time.
+        """
         return Counter(name for name in REQUEST.findall(self._log.read_text()) if name != "release")
 
     def transactions(self, call: Callable[[], object]) -> int:
-        """Return how many transactions *call* took; nothing may have been written in any other way."""
+        """Return how many transactions *call* needs. It must not write in any other way."""
         before = self.commands()
         call()
         new = self.commands() - before
         assert new.pop("multi", 0) == new.get("exec", 0)
         count = new.pop("exec", 0)
         writes = {name: calls for name, calls in new.items() if name in {"watch", "hget"}}
-        assert all(calls == count for calls in writes.values()), new  # the fence, armed anew in the same round trip
+        assert all(calls == count for calls in writes.values()), (
+            new
+        )  # the fence of the next commit, in the same round trip
         assert bool(count) == bool(new), new
         return count
 
 
 @pytest.fixture
 def counting(mount: MountFactory) -> Iterator[tuple[Path, Counting]]:
-    """Yield a mount on a server of its own, and its counters."""
+    """Yield a mount on a private server, and its counters."""
     with RedisServer(redis_program()) as server, server.client() as client:
         mounted = mount(server.url, "--xattr", "--debug")
         yield mounted.path, Counting(client, mounted.log)
@@ -93,11 +98,11 @@ def test_every_mutating_call_is_one_transaction(counting: tuple[Path, Counting])
             "rmdir": lambda: os.rmdir(root / "d"),
             "unlink": lambda: os.unlink(root / "renamed"),
         }
-        took = {name: counted.transactions(call) for name, call in calls.items()}
-    assert took == dict.fromkeys(calls, 1)
+        counts = {name: counted.transactions(call) for name, call in calls.items()}
+    assert counts == dict.fromkeys(calls, 1)
 
 
-def test_nothing_else_asks_the_store(counting: tuple[Path, Counting]) -> None:
+def test_no_other_call_sends_a_command_to_the_store(counting: tuple[Path, Counting]) -> None:
     root, counted = counting
     a, orphan = root / "a", root / "orphan"
     a.write_bytes(b"text")
@@ -108,18 +113,18 @@ def test_nothing_else_asks_the_store(counting: tuple[Path, Counting]) -> None:
             "open, read, close": a.read_bytes,
             "pread past the end": lambda: os.pread(fd, 10, 100),
             "stat": lambda: os.stat(a),
-            "stat of what is not there": (root / "absent").exists,
+            "stat of a missing name": (root / "absent").exists,
             "readdir": lambda: os.listdir(root),
             "statfs": lambda: os.statvfs(root),
             "getxattr": lambda: os.getxattr(a, "user.key"),
             "fsync": lambda: os.fsync(fd),
             "open for writing and close": lambda: os.close(os.open(a, os.O_RDWR)),
-            "a write of nothing": lambda: os.write(fd, b""),
-            "a write without a name": lambda: os.write(orphaned, b"text"),
-            "a refused mkdir": lambda: _refused(a),
+            "an empty write": lambda: os.write(fd, b""),
+            "a write to a file without a name": lambda: os.write(orphaned, b"text"),
+            "a failing mkdir": lambda: _fail_mkdir(a),
         }
-        took = {name: counted.transactions(call) for name, call in calls.items()}
-    assert took == dict.fromkeys(calls, 0)
+        counts = {name: counted.transactions(call) for name, call in calls.items()}
+    assert counts == dict.fromkeys(calls, 0)
 
 
 def _rewrite(path: Path) -> None:
@@ -127,7 +132,7 @@ def _rewrite(path: Path) -> None:
         os.write(fd, b"new text")
 
 
-def _refused(path: Path) -> None:
+def _fail_mkdir(path: Path) -> None:
     with pytest.raises(FileExistsError):
         os.mkdir(path)
 
@@ -136,7 +141,7 @@ def test_the_requests_of_a_small_file_and_of_an_append(mount: MountFactory) -> N
     with RedisServer(redis_program()) as server, server.client() as client:
         mounted = mount(server.url, "--debug")
         counted = Counting(client, mounted.log)
-        (mounted.path / "first").write_bytes(b"text")  # the kernel asks once whether there is a flush, an xattr
+        (mounted.path / "first").write_bytes(b"text")  # at first the kernel asks once for flush and for xattrs
 
         def create() -> None:
             with opened(mounted.path / "small", os.O_CREAT | os.O_EXCL | os.O_WRONLY) as fd:

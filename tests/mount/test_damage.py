@@ -1,4 +1,4 @@
-"""Stored scopes that cannot be read, wholly or in part: named, with the remedy, and never half mounted in silence."""
+"""Scopes with damaged records: the error names the record and the remedy, and a part is mounted only with --salvage."""
 
 import os
 from collections.abc import Callable
@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.mount.calls import refused
-from tests.mount.commands import detached, failure, mounts_at, success
+from tests.support.cli import detached, failure, mounts_at, success
+from tests.support.files import refused
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer
 
 
 @pytest.fixture
 def mounted(mount: MountFactory, redis_server: RedisServer) -> Mounted:
-    """Return a scope with two files in a directory, which is not mounted any more."""
+    """Return an unmounted scope that has two files in a directory."""
     mounted = mount(redis_server.url)
     (mounted.path / "directory").mkdir()
     (mounted.path / "directory" / "one").write_bytes(b"content of one")
@@ -27,7 +27,7 @@ def mounted(mount: MountFactory, redis_server: RedisServer) -> Mounted:
 
 
 def _refusal(mounted: Mounted, status: int) -> str:
-    """Return why the scope cannot be mounted."""
+    """Return the error line of a mount that must fail with *status*."""
     with detached(mounted) as daemon:
         result = daemon.mount()
         assert mounts_at(mounted.path) == []
@@ -44,34 +44,34 @@ def test_a_newer_format_is_refused(mounted: Mounted, redis_server: RedisServer) 
         assert client.hget(f"vfsd:{{{mounted.scope}}}:scope", "format") == b"99"
 
 
-Break = Callable[["redis.Redis", str], object]
-DAMAGES: dict[str, tuple[Break, str]] = {
-    "an inode cut short": (
+Damage = Callable[["redis.Redis", str], object]
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "a truncated inode": (
         lambda client, prefix: client.hset(f"{prefix}:inodes", "3", b"\x01\x02"),
         "vfsd:{SCOPE}:inodes field b'3'",
     ),
-    "an inode that is gone": (lambda client, prefix: client.hdel(f"{prefix}:inodes", "3"), "there is no inode 3"),
-    "an entry that is gone": (
+    "a missing inode": (lambda client, prefix: client.hdel(f"{prefix}:inodes", "3"), "there is no inode 3"),
+    "a missing entry": (
         lambda client, prefix: client.hdel(f"{prefix}:entries", "2/one"),
         "inode 3: 1 links recorded, 0 found",
     ),
-    "an entry that means nothing": (
+    "an invalid entry": (
         lambda client, prefix: client.hset(f"{prefix}:entries", "2/one", "nonsense"),
         "vfsd:{SCOPE}:entries field b'2/one'",
     ),
-    "a chunk that is too long": (
+    "a too long chunk": (
         lambda client, prefix: client.hset(f"{prefix}:data:3", "0", b"x" * 20_000),
         "vfsd:{SCOPE}:data:3 field b'0'",
     ),
 }
 
 
-@pytest.mark.parametrize(("break_", "named"), DAMAGES.values(), ids=DAMAGES.keys())
-def test_a_damaged_record_is_named_and_the_rest_can_be_salvaged(
-    mount: MountFactory, mounted: Mounted, redis_server: RedisServer, break_: Break, named: str
+@pytest.mark.parametrize(("damage", "named"), DAMAGES.values(), ids=DAMAGES.keys())
+def test_the_error_names_a_damaged_record_and_the_rest_can_be_salvaged(
+    mount: MountFactory, mounted: Mounted, redis_server: RedisServer, damage: Damage, named: str
 ) -> None:
     with redis_server.client() as client:
-        break_(client, f"vfsd:{{{mounted.scope}}}")
+        damage(client, f"vfsd:{{{mounted.scope}}}")
     line = _refusal(mounted, 8)
     assert line.startswith(f"scope {mounted.scope} has ")
     assert named.replace("SCOPE", mounted.scope) in line
@@ -87,7 +87,7 @@ def test_a_damaged_record_is_named_and_the_rest_can_be_salvaged(
     assert _refusal(mounted, 8) == line
 
 
-def test_a_header_that_cannot_be_read_is_named(mounted: Mounted, redis_server: RedisServer) -> None:
+def test_the_error_names_an_invalid_header(mounted: Mounted, redis_server: RedisServer) -> None:
     key = f"vfsd:{{{mounted.scope}}}:scope"
     with redis_server.client() as client:
         client.hset(key, "next", "nonsense")
@@ -99,7 +99,7 @@ def test_a_header_that_cannot_be_read_is_named(mounted: Mounted, redis_server: R
     assert os.listdir(mounted.path) == []
 
 
-def test_a_salvaged_scope_that_is_sound_is_just_read(
+def test_salvage_of_an_undamaged_scope_shows_everything(
     mount: MountFactory, mounted: Mounted, redis_server: RedisServer
 ) -> None:
     salvaged = mount(redis_server.url, "--salvage", scope=mounted.scope)

@@ -1,10 +1,10 @@
-"""A directory of 100,000 entries. They are put into the store beforehand: making them one by one would take minutes."""
+"""A directory of 100,000 entries. The test writes them directly to the store: one mkdir each would take minutes."""
 
 import os
 import time
 from pathlib import Path
 
-from tests.mount.calls import names, refused
+from tests.support.files import names, refused
 from tests.support.mounted import MountFactory
 from tests.support.servers import RedisServer
 from vfsd.store.base import ClaimTerms, StoreOptions
@@ -14,7 +14,7 @@ from vfsd.tree.change import ROOT, Attributes, Change, PutEntry, PutInode
 
 COUNT = 100_000
 _DIRECTORY, _FILE = 2, 3
-_AT_ONCE = 10_000
+_ENTRIES_PER_COMMIT = 10_000
 
 
 def _inode(ino: int, mode: int, nlink: int) -> PutInode:
@@ -23,7 +23,7 @@ def _inode(ino: int, mode: int, nlink: int) -> PutInode:
 
 
 def _entries(start: int) -> tuple[PutEntry, ...]:
-    return tuple(PutEntry(_DIRECTORY, b"entry-%d" % n, _FILE, 3 + n) for n in range(start, start + _AT_ONCE))
+    return tuple(PutEntry(_DIRECTORY, b"entry-%d" % n, _FILE, 3 + n) for n in range(start, start + _ENTRIES_PER_COMMIT))
 
 
 async def _fill(store_url: str, scope: str) -> None:
@@ -41,7 +41,7 @@ async def _fill(store_url: str, scope: str) -> None:
             grows=True,
         ),
     )
-    for start in range(0, COUNT, _AT_ONCE):
+    for start in range(0, COUNT, _ENTRIES_PER_COMMIT):
         await claim.commit(Change(_entries(start), grows=True))
     await claim.release()
     await store.aclose()
@@ -57,15 +57,15 @@ async def test_a_directory_of_100_000_entries(mount: MountFactory, redis_server:
     with refused(2):
         (large / f"entry-{COUNT}").stat()
 
-    seen = []
+    listed = []
     with os.scandir(large) as entries:
         for number, entry in enumerate(entries):
-            seen.append(entry.name)
+            listed.append(entry.name)
             if number % 200 == 0:
                 (large / entry.name).unlink()
                 (large / f"added-{number}").touch()
-    assert len(seen) == len(set(seen))
-    assert set(map(os.fsencode, seen)) >= expected
+    assert len(listed) == len(set(listed))
+    assert set(map(os.fsencode, listed)) >= expected
 
     left = names(large)
     assert len(left) == COUNT

@@ -1,4 +1,4 @@
-"""What a service manager is told: READY once the mount answers with all its files, STOPPING when the end begins."""
+"""Messages to the service manager: READY when the mount serves all its files, STOPPING when the end begins."""
 
 import os
 import socket
@@ -10,7 +10,7 @@ from tests.support.mounted import MountFactory
 from tests.support.servers import RedisServer
 
 
-def test_ready_is_said_after_hydration_and_stopping_at_the_end(
+def test_ready_is_sent_after_hydration_and_stopping_at_the_end(
     mount: MountFactory, redis_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = mount(redis_server.url)
@@ -22,9 +22,9 @@ def test_ready_is_said_after_hydration_and_stopping_at_the_end(
         monkeypatch.setenv("NOTIFY_SOCKET", os.fspath(tmp_path / "notify"))
         second = mount(redis_server.url, scope=first.scope, start=False)
         second.start()
-        said = manager.recv(4096).decode()
-        assert said.startswith("READY=1\n")
-        assert f"mounted at {second.path}, 2 files" in said
+        message = manager.recv(4096).decode()
+        assert message.startswith("READY=1\n")
+        assert f"mounted at {second.path}, 2 files" in message
         assert (second.path / "file").read_text() == "there before"
         assert second.stop() == 0
         assert manager.recv(4096).decode() == "STOPPING=1"

@@ -1,4 +1,4 @@
-"""A tree with one of everything comes back as it was: after an unmount, and after the daemon was killed."""
+"""A tree with every kind of entry is the same after an unmount, and after the daemon was killed."""
 
 import os
 import random
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.calls import opened
 from tests.mount.fingerprint import fingerprint
+from tests.support.files import opened
 from tests.support.mounted import MountFactory
 from tests.support.servers import RedisServer
 
@@ -21,7 +21,7 @@ def store(request: pytest.FixtureRequest, redis_server: RedisServer, tmp_path: P
 
 
 def _build(root: Path) -> None:
-    """Make one of everything below *root*."""
+    """Make every kind of entry below *root*."""
     _build_files(root / "files")
     _build_links(root / "links")
     _build_nodes(root / "nodes")
@@ -32,45 +32,45 @@ def _build(root: Path) -> None:
     os.utime(root, ns=(123, 456))
 
 
-def _build_files(place: Path) -> None:
-    place.mkdir()
-    chance = random.Random(1)
+def _build_files(directory: Path) -> None:
+    directory.mkdir()
+    rng = random.Random(1)
     for size in (0, 1, 511, 512, 4096, 16_383, 16_384, 16_385, 100_000, 3 << 20):
-        (place / f"{size}").write_bytes(chance.randbytes(size))
-    (place / "zeros").write_bytes(bytes(100_000))
-    with opened(place / "sparse", os.O_RDWR | os.O_CREAT) as fd:
+        (directory / f"{size}").write_bytes(rng.randbytes(size))
+    (directory / "zeros").write_bytes(bytes(100_000))
+    with opened(directory / "sparse", os.O_RDWR | os.O_CREAT) as fd:
         for offset in (0, 1 << 20, 1 << 33, (1 << 40) - 3):
             os.pwrite(fd, b"data", offset)
         os.ftruncate(fd, 1 << 20)
         os.pwrite(fd, b"more", 1 << 21)
-    os.truncate(place / "100000", 20_001)
-    os.truncate(place / "100000", 60_000)
-    with opened(place / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND) as fd:
+    os.truncate(directory / "100000", 20_001)
+    os.truncate(directory / "100000", 60_000)
+    with opened(directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND) as fd:
         for number in range(50):
             os.write(fd, b"line %d\n" % number)
 
 
-def _build_links(place: Path) -> None:
-    (place / "directory").mkdir(parents=True)
-    (place / "first").write_bytes(b"one content")
-    os.link(place / "first", place / "second")
-    os.link(place / "first", place / "directory" / "third")
-    (place / "dangling").symlink_to("nowhere")
-    (place / "long").symlink_to("t" * 4095)
-    os.symlink(b"\xff\n\x01", os.fsencode(place / "odd"))
-    os.link(place / "odd", place / "odd too", follow_symlinks=False)
-    os.chown(place / "odd", 3, 4, follow_symlinks=False)
-    os.utime(place / "odd", ns=(-5, 7), follow_symlinks=False)
+def _build_links(directory: Path) -> None:
+    (directory / "directory").mkdir(parents=True)
+    (directory / "first").write_bytes(b"one content")
+    os.link(directory / "first", directory / "second")
+    os.link(directory / "first", directory / "directory" / "third")
+    (directory / "dangling").symlink_to("nowhere")
+    (directory / "long").symlink_to("t" * 4095)
+    os.symlink(b"\xff\n\x01", os.fsencode(directory / "odd"))
+    os.link(directory / "odd", directory / "odd too", follow_symlinks=False)
+    os.chown(directory / "odd", 3, 4, follow_symlinks=False)
+    os.utime(directory / "odd", ns=(-5, 7), follow_symlinks=False)
 
 
-def _build_nodes(place: Path) -> None:
-    place.mkdir()
-    os.mkfifo(place / "fifo", 0o620)
-    os.mknod(place / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
-    os.mknod(place / "disk", stat.S_IFBLK | 0o600, os.makedev(300, 70_000))
-    os.mknod(place / "plain", stat.S_IFREG | 0o444)
+def _build_nodes(directory: Path) -> None:
+    directory.mkdir()
+    os.mkfifo(directory / "fifo", 0o620)
+    os.mknod(directory / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    os.mknod(directory / "disk", stat.S_IFBLK | 0o600, os.makedev(300, 70_000))
+    os.mknod(directory / "plain", stat.S_IFREG | 0o444)
     before = Path.cwd()
-    os.chdir(place)
+    os.chdir(directory)
     try:
         with socket.socket(socket.AF_UNIX) as bound:
             bound.bind("socket")
@@ -78,59 +78,59 @@ def _build_nodes(place: Path) -> None:
         os.chdir(before)
 
 
-def _build_directories(place: Path) -> None:
-    (place / "empty").mkdir(parents=True)
-    deepest = place
+def _build_directories(directory: Path) -> None:
+    (directory / "empty").mkdir(parents=True)
+    deepest = directory
     for number in range(40):
         deepest /= f"{number}"
         deepest.mkdir()
-    base = os.fsencode(place / "names")
+    base = os.fsencode(directory / "names")
     os.mkdir(base)
     for name in [bytes([byte]) for byte in range(1, 256) if byte not in b"./"] + [b"n" * 255, b"...", b"\xc3\xa4"]:
         with open(os.path.join(base, name), "wb") as file:
             file.write(name)
-    (place / "many").mkdir()
+    (directory / "many").mkdir()
     for number in range(300):
-        (place / "many" / f"{number}").touch()
+        (directory / "many" / f"{number}").touch()
     for number in range(0, 300, 3):
-        (place / "many" / f"{number}").unlink()
-    (place / "many" / "1").rename(place / "many" / "renamed")
+        (directory / "many" / f"{number}").unlink()
+    (directory / "many" / "1").rename(directory / "many" / "renamed")
 
 
-def _build_attributes(place: Path) -> None:
-    place.mkdir(mode=0o2775)
-    os.chown(place, 0, 4321)
-    place.chmod(0o2775)
+def _build_attributes(directory: Path) -> None:
+    directory.mkdir(mode=0o2775)
+    os.chown(directory, 0, 4321)
+    directory.chmod(0o2775)
     for bit in range(12):
-        (place / f"mode {bit}").touch()
-        (place / f"mode {bit}").chmod(1 << bit)
-    (place / "inherits").mkdir()
+        (directory / f"mode {bit}").touch()
+        (directory / f"mode {bit}").chmod(1 << bit)
+    (directory / "inherits").mkdir()
     for number, (atime, mtime) in enumerate([(0, 0), (-1, -(10**18)), (2**33 * 10**9 + 1, 999_999_999), (1, 2)]):
-        (place / f"time {number}").touch()
-        os.chown(place / f"time {number}", 0xFFFF_FFFE - number, number)
-        os.utime(place / f"time {number}", ns=(atime, mtime))
-    (place / "xattrs").touch()
-    os.setxattr(place / "xattrs", "user.large", b"x" * 50_000)
-    os.setxattr(place / "xattrs", "user.empty", b"")
-    os.setxattr(place / "xattrs", "trusted.odd", bytes(range(256)))
-    os.setxattr(place, "user.directory", b"too")
+        (directory / f"time {number}").touch()
+        os.chown(directory / f"time {number}", 0xFFFF_FFFE - number, number)
+        os.utime(directory / f"time {number}", ns=(atime, mtime))
+    (directory / "xattrs").touch()
+    os.setxattr(directory / "xattrs", "user.large", b"x" * 50_000)
+    os.setxattr(directory / "xattrs", "user.empty", b"")
+    os.setxattr(directory / "xattrs", "trusted.odd", bytes(range(256)))
+    os.setxattr(directory, "user.directory", b"too")
 
 
-def _build_history(place: Path) -> None:
-    """What has been renamed, exchanged, replaced and removed leaves just its end."""
-    (place / "a" / "b").mkdir(parents=True)
-    (place / "c").mkdir()
-    (place / "a" / "b" / "file").write_bytes(b"moved twice")
-    (place / "a" / "b").rename(place / "c" / "b")
-    (place / "c" / "b" / "file").rename(place / "file")
-    (place / "draft").write_bytes(b"replaces")
-    (place / "draft").rename(place / "file")
-    (place / "gone").write_bytes(b"x" * 50_000)
-    (place / "gone").unlink()
-    (place / "a").rmdir()
+def _build_history(directory: Path) -> None:
+    """Rename, replace and remove entries: only the final state remains."""
+    (directory / "a" / "b").mkdir(parents=True)
+    (directory / "c").mkdir()
+    (directory / "a" / "b" / "file").write_bytes(b"moved twice")
+    (directory / "a" / "b").rename(directory / "c" / "b")
+    (directory / "c" / "b" / "file").rename(directory / "file")
+    (directory / "draft").write_bytes(b"replaces")
+    (directory / "draft").rename(directory / "file")
+    (directory / "gone").write_bytes(b"x" * 50_000)
+    (directory / "gone").unlink()
+    (directory / "a").rmdir()
 
 
-def test_everything_comes_back(mount: MountFactory, store: str) -> None:
+def test_the_tree_is_the_same_after_a_remount_and_after_a_kill(mount: MountFactory, store: str) -> None:
     mounted = mount(store, "--xattr", "-o", "suid,dev")
     _build(mounted.path)
     built = fingerprint(mounted.path)
@@ -143,8 +143,8 @@ def test_everything_comes_back(mount: MountFactory, store: str) -> None:
     assert fingerprint(mounted.path) == built
 
 
-def test_a_killed_mount_comes_back_without_what_had_no_name(mount: MountFactory, store: str) -> None:
-    """And a number that was in use is not given to another inode."""
+def test_after_a_kill_only_the_files_with_a_name_are_left(mount: MountFactory, store: str) -> None:
+    """The inode number of a file without a name is not used again."""
     mounted = mount(store, "--xattr")
     (mounted.path / "file").write_bytes(b"content")
     with opened(mounted.path / "orphan", os.O_RDWR | os.O_CREAT) as fd:
@@ -160,7 +160,7 @@ def test_a_killed_mount_comes_back_without_what_had_no_name(mount: MountFactory,
     assert (mounted.path / "new").stat().st_ino >= ino
 
 
-def test_a_mount_goes_on_where_it_was_killed(mount: MountFactory, store: str) -> None:
+def test_work_continues_after_each_kill(mount: MountFactory, store: str) -> None:
     mounted = mount(store)
     for number in range(5):
         with opened(mounted.path / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND) as fd:
@@ -172,7 +172,7 @@ def test_a_mount_goes_on_where_it_was_killed(mount: MountFactory, store: str) ->
     assert mounted.path.stat().st_nlink == 2 + 5
 
 
-def test_the_whole_tree_can_be_removed_and_stays_so(mount: MountFactory, store: str) -> None:
+def test_a_tree_that_was_removed_stays_removed(mount: MountFactory, store: str) -> None:
     mounted = mount(store, "--xattr", "-o", "suid,dev")
     _build_links(mounted.path / "links")
     _build_history(mounted.path / "history")

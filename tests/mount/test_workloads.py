@@ -1,4 +1,4 @@
-"""Programs that people and agents use, on a mount, unmodified; what they made is whole after a remount."""
+"""Unmodified programs that people and agents use, on a mount. Their files are complete after a remount."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.actors import acting
+from tests.mount.other_process import other_process
 from tests.support.mounted import Mounted, mounting
 from tests.support.servers import RedisServer
 
@@ -22,43 +22,43 @@ def mounted(tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer)
 
 
 @pytest.fixture
-def place(mounted: Mounted, request: pytest.FixtureRequest) -> Path:
-    """Return a directory of its own for a test, on the mount."""
+def workdir(mounted: Mounted, request: pytest.FixtureRequest) -> Path:
+    """Return a new directory on the mount, named after the test."""
     path: Path = mounted.path / request.node.name
     path.mkdir()
     return path
 
 
 def _run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
-    """Run a program that must do well, and return what it printed."""
+    """Run a program that must succeed, and return its output."""
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
 def _git(cwd: Path, *arguments: str) -> str:
-    """Run git with a configuration of its own."""
-    fixed = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
-    who = ("-c", "user.name=Tester", "-c", "user.email=tester@example.org", "-c", "init.defaultBranch=main")
-    return _run("git", *who, *arguments, cwd=cwd, env=fixed)
+    """Run git without the configuration of this machine."""
+    environment = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
+    identity = ("-c", "user.name=Tester", "-c", "user.email=tester@example.org", "-c", "init.defaultBranch=main")
+    return _run("git", *identity, *arguments, cwd=cwd, env=environment)
 
 
-def _sources(place: Path, count: int = 60) -> None:
+def _make_sources(workdir: Path, count: int = 60) -> None:
     """Make a small tree of source files."""
     for number in range(count):
-        file = place / f"package{number % 7}" / f"module_{number}.py"
+        file = workdir / f"package{number % 7}" / f"module_{number}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"def f{number}():\n    return {number}\n" * (number + 1))
-    (place / "run").write_text("#!/bin/sh\nexit 0\n")
-    (place / "run").chmod(0o755)
-    (place / "link").symlink_to("package0/module_0.py")
+    (workdir / "run").write_text("#!/bin/sh\nexit 0\n")
+    (workdir / "run").chmod(0o755)
+    (workdir / "link").symlink_to("package0/module_0.py")
 
 
-def test_git(mounted: Mounted, place: Path) -> None:
-    repository = place / "repository"
+def test_git(mounted: Mounted, workdir: Path) -> None:
+    repository = workdir / "repository"
     repository.mkdir()
     _git(repository, "init")
-    _sources(repository)
+    _make_sources(repository)
     _git(repository, "add", ".")
     _git(repository, "commit", "--quiet", "-m", "first")
     assert _git(repository, "status", "--porcelain") == ""
@@ -67,14 +67,14 @@ def test_git(mounted: Mounted, place: Path) -> None:
     assert _git(repository, "status", "--porcelain") == " M package1/module_1.py\n D package2/module_2.py\n"
     _git(repository, "commit", "--quiet", "--all", "-m", "second")
     _git(repository, "worktree", "add", "../worktree", "-b", "other")
-    (place / "worktree" / "new").write_text("new\n")
-    _git(place / "worktree", "add", "new")
-    _git(place / "worktree", "commit", "--quiet", "-m", "third")
+    (workdir / "worktree" / "new").write_text("new\n")
+    _git(workdir / "worktree", "add", "new")
+    _git(workdir / "worktree", "commit", "--quiet", "-m", "third")
     _git(repository, "merge", "--quiet", "other")
     _git(repository, "rebase", "--quiet", "HEAD~1")
-    _git(place, "clone", "--quiet", "repository", "clone")
+    _git(workdir, "clone", "--quiet", "repository", "clone")
     _git(repository, "gc", "--quiet", "--aggressive")
-    for checkout in (repository, place / "clone", place / "worktree"):
+    for checkout in (repository, workdir / "clone", workdir / "worktree"):
         assert _git(checkout, "status", "--porcelain") == ""
         assert _git(checkout, "fsck", "--strict").strip() == ""
     mounted.remount()
@@ -84,61 +84,61 @@ def test_git(mounted: Mounted, place: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["wal", "delete", "truncate"])
-def test_sqlite_with_several_writers(mounted: Mounted, place: Path, mode: str) -> None:
-    database = place / "database"
-    printed = _run("sqlite3", database, f"PRAGMA journal_mode={mode}; CREATE TABLE lines (tag, number);", cwd=place)
+def test_sqlite_with_several_writers(mounted: Mounted, workdir: Path, mode: str) -> None:
+    database = workdir / "database"
+    printed = _run("sqlite3", database, f"PRAGMA journal_mode={mode}; CREATE TABLE lines (tag, number);", cwd=workdir)
     assert printed.strip() == mode
-    with acting("insert", database, "a", 40) as a, acting("insert", database, "b", 40) as b:
+    with other_process("insert", database, "a", 40) as a, other_process("insert", database, "b", 40) as b:
         for writer in (a, b):
-            assert writer.hear() == "ready"
+            assert writer.read_line() == "ready"
         for writer in (a, b):
-            writer.let_go()
+            writer.resume()
         for writer in (a, b):
-            writer.go_on()
+            writer.finish()
     check = "PRAGMA integrity_check; SELECT tag, COUNT(DISTINCT number) FROM lines GROUP BY tag;"
-    assert _run("sqlite3", database, check, cwd=place).split() == ["ok", "a|40", "b|40"]
+    assert _run("sqlite3", database, check, cwd=workdir).split() == ["ok", "a|40", "b|40"]
     mounted.remount()
-    assert _run("sqlite3", database, check, cwd=place).split() == ["ok", "a|40", "b|40"]
+    assert _run("sqlite3", database, check, cwd=workdir).split() == ["ok", "a|40", "b|40"]
 
 
-def test_rsync_twice(place: Path, tmp_path: Path) -> None:
-    source, copy, back = tmp_path / "source", place / "copy", tmp_path / "back"
-    _sources(source)
+def test_rsync_twice(workdir: Path, tmp_path: Path) -> None:
+    source, copy, back = tmp_path / "source", workdir / "copy", tmp_path / "back"
+    _make_sources(source)
     os.link(source / "run", source / "run too")
     os.utime(source / "run", ns=(1, 999_999_999_123_456_789))
     copying = ("rsync", "-aH", "--delete", "--itemize-changes")
-    assert "cL+++++++++ link" in _run(*copying, f"{source}/", copy, cwd=place)
-    assert _run(*copying, f"{source}/", copy, cwd=place) == ""
-    assert _run(*copying, "--checksum", f"{source}/", copy, cwd=place) == ""
+    assert "cL+++++++++ link" in _run(*copying, f"{source}/", copy, cwd=workdir)
+    assert _run(*copying, f"{source}/", copy, cwd=workdir) == ""
+    assert _run(*copying, "--checksum", f"{source}/", copy, cwd=workdir) == ""
     (source / "package1" / "module_1.py").unlink()
     (copy / "package2" / "module_2.py").write_text("changed\n")
-    changes = _run(*copying, f"{source}/", copy, cwd=place)
+    changes = _run(*copying, f"{source}/", copy, cwd=workdir)
     assert "*deleting   package1/module_1.py" in changes
     assert ">f" in changes
-    _run("rsync", "-aH", f"{copy}/", back, cwd=place)
-    assert _run(*copying, "--checksum", f"{source}/", back, cwd=place) == ""
+    _run("rsync", "-aH", f"{copy}/", back, cwd=workdir)
+    assert _run(*copying, "--checksum", f"{source}/", back, cwd=workdir) == ""
 
 
-def test_tar_there_and_back(place: Path, tmp_path: Path) -> None:
-    _sources(place / "source")
-    os.mkfifo(place / "source" / "fifo")
-    os.link(place / "source" / "run", place / "source" / "run too")
-    os.chown(place / "source" / "run", 1234, 5678)
-    _run("tar", "-cf", place / "archive.tar", "source", cwd=place)
-    _run("tar", "--compare", "-f", place / "archive.tar", cwd=place)
-    (place / "unpacked").mkdir()
-    _run("tar", "-xpf", place / "archive.tar", "-C", place / "unpacked", cwd=place)
-    _run("tar", "--compare", "-f", place / "archive.tar", cwd=place / "unpacked")
-    _run("tar", "-xpf", place / "archive.tar", "-C", tmp_path, cwd=place)
-    for copy in (place / "unpacked" / "source", tmp_path / "source"):
-        assert _run("diff", "-r", "--no-dereference", "--exclude", "fifo", place / "source", copy, cwd=place) == ""
-    assert (place / "unpacked" / "source" / "fifo").is_fifo()
-    info = (place / "unpacked" / "source" / "run too").stat()
+def test_tar_packs_and_unpacks(workdir: Path, tmp_path: Path) -> None:
+    _make_sources(workdir / "source")
+    os.mkfifo(workdir / "source" / "fifo")
+    os.link(workdir / "source" / "run", workdir / "source" / "run too")
+    os.chown(workdir / "source" / "run", 1234, 5678)
+    _run("tar", "-cf", workdir / "archive.tar", "source", cwd=workdir)
+    _run("tar", "--compare", "-f", workdir / "archive.tar", cwd=workdir)
+    (workdir / "unpacked").mkdir()
+    _run("tar", "-xpf", workdir / "archive.tar", "-C", workdir / "unpacked", cwd=workdir)
+    _run("tar", "--compare", "-f", workdir / "archive.tar", cwd=workdir / "unpacked")
+    _run("tar", "-xpf", workdir / "archive.tar", "-C", tmp_path, cwd=workdir)
+    for copy in (workdir / "unpacked" / "source", tmp_path / "source"):
+        assert _run("diff", "-r", "--no-dereference", "--exclude", "fifo", workdir / "source", copy, cwd=workdir) == ""
+    assert (workdir / "unpacked" / "source" / "fifo").is_fifo()
+    info = (workdir / "unpacked" / "source" / "run too").stat()
     assert (info.st_nlink, info.st_uid, info.st_gid) == (2, 1234, 5678)
 
 
 def _wheel(directory: Path) -> Path:
-    """Write a wheel of a tiny package with a script, by hand: nothing is fetched."""
+    """Write a wheel of a tiny package with a script. It needs no network."""
     import zipfile  # noqa: PLC0415 (for this one helper)
 
     wheel = directory / "tiny-1.0-py3-none-any.whl"
@@ -154,34 +154,34 @@ def _wheel(directory: Path) -> Path:
     return wheel
 
 
-def test_a_virtual_environment_and_pip(mounted: Mounted, place: Path) -> None:
-    _run(sys.executable, "-m", "venv", place / "venv", cwd=place)
-    pip = (place / "venv" / "bin" / "python", "-m", "pip", "--disable-pip-version-check")
-    _run(*pip, "install", "--no-index", _wheel(place), cwd=place)
-    assert _run(place / "venv" / "bin" / "tiny", cwd=place) == "it runs\n"
-    assert "tiny @ file:" in _run(*pip, "freeze", cwd=place)
+def test_a_virtual_environment_and_pip(mounted: Mounted, workdir: Path) -> None:
+    _run(sys.executable, "-m", "venv", workdir / "venv", cwd=workdir)
+    pip = (workdir / "venv" / "bin" / "python", "-m", "pip", "--disable-pip-version-check")
+    _run(*pip, "install", "--no-index", _wheel(workdir), cwd=workdir)
+    assert _run(workdir / "venv" / "bin" / "tiny", cwd=workdir) == "it runs\n"
+    assert "tiny @ file:" in _run(*pip, "freeze", cwd=workdir)
     mounted.remount()
-    assert _run(place / "venv" / "bin" / "tiny", cwd=place) == "it runs\n"
-    _run(*pip, "uninstall", "--yes", "tiny", cwd=place)
-    assert not (place / "venv" / "bin" / "tiny").exists()
+    assert _run(workdir / "venv" / "bin" / "tiny", cwd=workdir) == "it runs\n"
+    _run(*pip, "uninstall", "--yes", "tiny", cwd=workdir)
+    assert not (workdir / "venv" / "bin" / "tiny").exists()
 
 
-def test_a_compiler(place: Path) -> None:
-    (place / "part.c").write_text("int part(int x) { return x * 2; }\n")
-    (place / "main.c").write_text(
+def test_a_compiler(workdir: Path) -> None:
+    (workdir / "part.c").write_text("int part(int x) { return x * 2; }\n")
+    (workdir / "main.c").write_text(
         '#include <stdio.h>\nint part(int);\nint main(void) { printf("%d\\n", part(21)); return 0; }\n'
     )
-    _run("gcc", "-c", "part.c", cwd=place)
-    _run("gcc", "-c", "main.c", cwd=place)
-    _run("gcc", "-o", "program", "main.o", "part.o", cwd=place)
-    assert _run(place / "program", cwd=place) == "42\n"
-    _run("gcc", "-shared", "-fPIC", "-o", "libpart.so", "part.c", cwd=place)
+    _run("gcc", "-c", "part.c", cwd=workdir)
+    _run("gcc", "-c", "main.c", cwd=workdir)
+    _run("gcc", "-o", "program", "main.o", "part.o", cwd=workdir)
+    assert _run(workdir / "program", cwd=workdir) == "42\n"
+    _run("gcc", "-shared", "-fPIC", "-o", "libpart.so", "part.c", cwd=workdir)
     load = "import ctypes; print(ctypes.CDLL('./libpart.so').part(4))"
-    assert _run(sys.executable, "-c", load, cwd=place) == "8\n"
+    assert _run(sys.executable, "-c", load, cwd=workdir) == "8\n"
 
 
-def test_pythons_own_tools(place: Path) -> None:
-    """Copies, archives, temporary files and byte code, as the standard library makes them."""
+def test_the_python_standard_library(workdir: Path) -> None:
+    """It makes copies, archives, temporary files and byte code."""
     script = """
 import compileall, json, pathlib, shutil, sys, tempfile, zipfile
 here = pathlib.Path.cwd()
@@ -203,11 +203,11 @@ shutil.rmtree(here / "json")
 print(json.dumps(sorted(path.name for path in here.iterdir())))
 """
     library = Path(sysconfig.get_path("stdlib")) / "json"
-    printed = _run(sys.executable, "-c", script, library, cwd=place)
+    printed = _run(sys.executable, "-c", script, library, cwd=workdir)
     assert json.loads(printed) == ["archive.tar.gz", "archive.zip", "copy.py", "moved", "unpacked"]
 
 
-def test_nodes_own_file_api(place: Path) -> None:
+def test_the_file_api_of_node(workdir: Path) -> None:
     script = """
 const fs = require('fs'), path = require('path'), assert = require('assert');
 (async () => {
@@ -234,10 +234,10 @@ const fs = require('fs'), path = require('path'), assert = require('assert');
   console.log(fs.readdirSync('.').sort().join(' '));
 })().catch(error => { console.error(error); process.exit(1); });
 """
-    assert _run("node", "-e", script, cwd=place) == "copy hard link moved piped\n"
+    assert _run("node", "-e", script, cwd=workdir) == "copy hard link moved piped\n"
 
 
-def test_shell_tools(place: Path) -> None:
+def test_shell_tools(workdir: Path) -> None:
     script = """
 set -e
 seq 1 2000 > numbers
@@ -252,5 +252,5 @@ split -n 4 sorted part. && cat part.* | cmp - sorted
 for n in 1 2 3; do echo "$n" >> log; done; tail -n 1 log
 rm -rf w part.* && ls | wc -l
 """
-    printed = _run("sh", "-c", script, cwd=place)
+    printed = _run("sh", "-c", script, cwd=workdir)
     assert printed.split("\n") == ["2000", "7:seven", "w w/y w/y/z 0", "640", "3", "6", ""]

@@ -1,4 +1,4 @@
-"""Extended attributes, on a mount that was asked for them (``--xattr``)."""
+"""Extended attributes on a mount with ``--xattr``."""
 
 import os
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.calls import let_tick, opened, permissions, refused, unprivileged
+from tests.support.files import opened, permissions, refused, unprivileged, wait_for_clock_tick
 from tests.support.mounted import Mounted, mounting
 from tests.support.servers import RedisServer
 
 ACL = b"\x02\0\0\0\x01\0\x06\0\xff\xff\xff\xff\x04\0\x04\0\xff\xff\xff\xff\x20\0\x04\0\xff\xff\xff\xff"
-"""A POSIX ACL as the kernel takes it, u::rw,g::r,o::r."""
+"""A POSIX ACL in the format of the kernel: u::rw,g::r,o::r."""
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def mounted(tmp_path_factory: pytest.TempPathFactory, redis_server: RedisServer)
 
 @pytest.fixture
 def file(mounted: Mounted, request: pytest.FixtureRequest) -> Path:
-    """Return a new file, named after the test."""
+    """Return a new file named after the test."""
     path: Path = mounted.path / request.node.name
     path.touch()
     return path
@@ -54,7 +54,7 @@ def test_create_and_replace(file: Path) -> None:
     assert os.getxattr(file, "user.name") == b"other"
 
 
-def test_they_belong_to_the_inode(file: Path) -> None:
+def test_xattrs_belong_to_the_inode(file: Path) -> None:
     os.setxattr(file, "user.name", b"value")
     link = file.with_name("link")
     os.link(file, link)
@@ -67,7 +67,7 @@ def test_they_belong_to_the_inode(file: Path) -> None:
         assert os.getxattr(fd, "user.other") == b"without a name"
 
 
-def test_directories_and_symlinks_have_them_too(file: Path) -> None:
+def test_directories_and_symlinks_have_xattrs(file: Path) -> None:
     directory, link = file.with_name("directory"), file.with_name("symlink")
     directory.mkdir()
     link.symlink_to(directory)
@@ -79,12 +79,12 @@ def test_directories_and_symlinks_have_them_too(file: Path) -> None:
         os.setxattr(link, "user.name", b"value", follow_symlinks=False)
 
 
-def test_they_move_the_change_time_only(file: Path) -> None:
+def test_a_change_of_an_xattr_changes_the_ctime_only(file: Path) -> None:
     before = file.stat()
-    began = let_tick()
+    began = wait_for_clock_tick()
     os.setxattr(file, "user.name", b"value")
     assert file.stat().st_ctime_ns > began
-    began = let_tick()
+    began = wait_for_clock_tick()
     os.removexattr(file, "user.name")
     assert file.stat().st_ctime_ns > began
     assert file.stat().st_mtime_ns == before.st_mtime_ns
@@ -113,7 +113,7 @@ def test_limits(file: Path) -> None:
     assert sorted(os.listxattr(file)) == ["user.large", longest]
 
 
-def test_trusted_ones_are_for_root_alone(file: Path) -> None:
+def test_only_root_sees_trusted_xattrs(file: Path) -> None:
     file.chmod(0o666)
     os.setxattr(file, "trusted.name", b"value")
     os.setxattr(file, "user.name", b"value")
@@ -123,7 +123,7 @@ def test_trusted_ones_are_for_root_alone(file: Path) -> None:
             os.setxattr(fd, "trusted.name", b"other")
 
 
-def test_a_write_drops_file_capabilities(file: Path) -> None:
+def test_a_write_removes_file_capabilities(file: Path) -> None:
     capability = b"\x01\0\0\x02\0\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
     os.setxattr(file, "security.capability", capability)
     assert os.getxattr(file, "security.capability") == capability
@@ -133,7 +133,7 @@ def test_a_write_drops_file_capabilities(file: Path) -> None:
         os.getxattr(file, "security.capability")
 
 
-def test_they_are_stored(mounted: Mounted, file: Path) -> None:
+def test_xattrs_are_stored(mounted: Mounted, file: Path) -> None:
     values = {"user.one": b"1" * 1000, "user.two": b"", "trusted.three": b"\0\1"}
     for name, value in values.items():
         os.setxattr(file, name, value)

@@ -1,9 +1,9 @@
-"""A checkout on a machine that the test makes up: what is installed there, and who was asked to install what.
+"""A copy of the checkout on a simulated machine, for tests of ``tools/setup`` and the Makefile.
 
-``tools/setup`` and the Makefile are the real ones. The machine is a PATH with only what the test put there: real tools
-by link, and an ``apt-get``, a ``sudo`` and a ``python3`` that write down how they were called instead of reaching for
-the network. The virtual environment that this ``python3`` makes runs the Python of the tests, apart
-from the set-up's question whether things can be imported: they can, and it is asked often.
+``tools/setup`` and the Makefile are the real ones. The machine is a PATH that contains only what the test puts there:
+links to real tools, and a fake ``apt-get``, ``sudo`` and ``python3``. The fakes record how they were called and use no
+network. The virtual environment of the fake ``python3`` runs the Python of the tests. Only ``-c import …`` is answered
+without a Python: it always succeeds, and the set-up asks it often.
 """
 
 import os
@@ -19,16 +19,16 @@ ALWAYS_THERE = (
     *("cat", "cp", "dirname", "env", "find", "flock", "grep", "id", "ln", "make", "mkdir", "mktemp", "mountpoint"),
     *("rm", "sed", "sh", "sha256sum", "sort", "tail", "tar", "umount"),
 )
-"""What every Debian has, and make."""
+"""The tools of every Debian, and make."""
 
 
 def _packages() -> dict[str, set[str]]:
-    """Return, by package of this Debian, the commands it brings: as tools/setup has them, and what builds pyfuse3."""
-    brings: dict[str, set[str]] = {"gcc": {"gcc"}, "pkg-config": {"pkg-config"}, "python3": {"python3"}}
+    """Return the commands of each Debian package: those that tools/setup lists, and those that build pyfuse3."""
+    commands_of: dict[str, set[str]] = {"gcc": {"gcc"}, "pkg-config": {"pkg-config"}, "python3": {"python3"}}
     (lists,) = re.findall(r"^RUN_TOOLS=.*?^main", (ROOT / "tools" / "setup").read_text(), re.DOTALL | re.MULTILINE)
     for command, package in re.findall(r"([\w-]+):([\w-]+)", lists):
-        brings.setdefault(package, set()).add(command)
-    return brings
+        commands_of.setdefault(package, set()).add(command)
+    return commands_of
 
 
 PACKAGES = _packages()
@@ -87,47 +87,47 @@ class Checkout:
         self.path = path
         self.machine = machine
         self._bin = machine / "bin"
-        self._copy_the_checkout()
-        self._make_the_machine()
+        self._copy_checkout()
+        self._make_machine()
 
-    # --- what the machine is like
+    # --- the state of the machine
 
-    def have(self, *packages: str) -> None:
-        """Let *packages* be installed already."""
+    def install(self, *packages: str) -> None:
+        """Let *packages* be installed."""
         for package in packages:
             for command in (self.machine / "packages" / package).iterdir():
                 (self._bin / command.name).unlink(missing_ok=True)
                 (self._bin / command.name).symlink_to(command)
 
-    def have_all(self) -> None:
-        """Let every package be installed already."""
-        self.have(*PACKAGES)
+    def install_all(self) -> None:
+        """Let every package be installed."""
+        self.install(*PACKAGES)
 
-    def lack(self, command: str) -> None:
-        """Let there be no *command*."""
+    def remove_command(self, command: str) -> None:
+        """Let *command* be missing."""
         (self._bin / command).unlink()
 
-    def say(self, fact: str) -> None:
-        """Let *fact* hold: ``apt-is-broken``, ``pip-is-broken``, ``python-is-old``."""
+    def set_fact(self, fact: str) -> None:
+        """Let *fact* be true: ``apt-is-broken``, ``pip-is-broken`` or ``python-is-old``."""
         (self.machine / fact).touch()
 
-    def unsay(self, fact: str) -> None:
-        """Let *fact* hold no longer."""
+    def clear_fact(self, fact: str) -> None:
+        """Let *fact* be false."""
         (self.machine / fact).unlink()
 
-    def be_nobody_special(self) -> None:
+    def use_ordinary_user(self) -> None:
         """Let the user not be root."""
         self._command("id", "#!/bin/sh\necho 1000\n")
 
-    # --- what happens
+    # --- actions
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment of commands on the machine."""
         kept = {key: value for key, value in os.environ.items() if key.startswith("LC_") or key in ("HOME", "LANG")}
-        here = {"PATH": "bin", "MACHINE": "", "TMPDIR": "tmp", "VFSD_RUNTIME_DIR": "run"}
-        places = {name: os.fspath(self.machine / place) for name, place in here.items()}
-        return {**kept, **places, "PYTHONPATH": os.fspath(self.path)}
+        paths = {"PATH": "bin", "MACHINE": "", "TMPDIR": "tmp", "VFSD_RUNTIME_DIR": "run"}
+        absolute = {name: os.fspath(self.machine / path) for name, path in paths.items()}
+        return {**kept, **absolute, "PYTHONPATH": os.fspath(self.path)}
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the checkout."""
@@ -141,30 +141,30 @@ class Checkout:
         return self.run("tools/setup", what)
 
     def calls(self) -> list[str]:
-        """Return who was asked for what since this was last called."""
+        """Return the recorded calls of the fake commands since the last call of this method."""
         log = self.machine / "calls"
         lines = log.read_text().splitlines() if log.exists() else []
         log.unlink(missing_ok=True)
         return lines
 
     def move(self, path: Path) -> None:
-        """Let the checkout be somewhere else."""
+        """Move the checkout to *path*."""
         self.path.rename(path)
         self.path = path
 
     def _found(self, command: str) -> list[str]:
         return [command] if "/" in command else [os.fspath(self._bin / command)]
 
-    # --- how it is made
+    # --- construction
 
-    def _copy_the_checkout(self) -> None:
+    def _copy_checkout(self) -> None:
         (self.path / "tests").mkdir(parents=True)
         for name in ("Makefile", "pyproject.toml"):
             shutil.copy(ROOT / name, self.path)
         for name in ("tools", "vfsd"):
             shutil.copytree(ROOT / name, self.path / name, ignore=shutil.ignore_patterns("__pycache__"))
 
-    def _make_the_machine(self) -> None:
+    def _make_machine(self) -> None:
         self._bin.mkdir(parents=True)
         for command in ALWAYS_THERE:
             (self._bin / command).symlink_to(_real(command))
@@ -180,10 +180,10 @@ class Checkout:
     def _package(self, package: str, commands: set[str]) -> None:
         directory = self.machine / "packages" / package
         directory.mkdir(parents=True)
-        made = {"python3": _PYTHON, "pkg-config": _PKG_CONFIG}
+        fakes = {"python3": _PYTHON, "pkg-config": _PKG_CONFIG}
         for command in commands:
-            if command in made:
-                _program(directory / command, made[command])
+            if command in fakes:
+                _program(directory / command, fakes[command])
             else:
                 (directory / command).symlink_to(_real(command))
 

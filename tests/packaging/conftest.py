@@ -1,15 +1,13 @@
-"""What a test of the set-up starts from."""
+"""Fixtures of the packaging tests."""
 
 from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.packaging.checkout")
-
-from tests.packaging.checkout import Checkout  # noqa: E402 (its assertions are to be explained)
+from tests.packaging.checkout import Checkout
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
-    """Return a copy of this checkout on a machine that has nothing yet."""
+    """Return a copy of this checkout on a machine without installed packages."""
     return Checkout(tmp_path / "checkout", tmp_path / "machine")

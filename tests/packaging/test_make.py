@@ -1,6 +1,7 @@
-"""The newcomer's commands: ``make mount``, twice, ``make umount``, and what they print."""
+"""The Makefile's commands for a new user: ``make mount``, ``make umount`` and the others, and their output."""
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from vfsd.host import mountpoint as mountpoints
 
 
 class Make:
-    """``make`` in a checkout whose log goes beside it."""
+    """``make`` in a checkout. The daemon's log is outside the checkout."""
 
     def __init__(self, checkout: Checkout) -> None:
         self._checkout = checkout
@@ -24,13 +25,13 @@ class Make:
         return self._checkout.run("make", "--no-print-directory", target, f"OPTIONS=--log-file={self.log}", *variables)
 
     def succeed(self, target: str, *variables: str) -> list[str]:
-        """Run it, and return the lines that it prints."""
+        """Run a target that must succeed, and return its output lines."""
         result = self(target, *variables)
         assert result.returncode == 0, result.stderr
         return result.stdout.splitlines()
 
     def clean_up(self) -> list[str]:
-        """Leave no mount behind; return the warnings of the log."""
+        """Unmount everything below the checkout. Return the warnings in the log."""
         for mount in mountpoints.mounts():
             if mount.mountpoint.startswith(f"{self.root}/"):
                 subprocess.run(["umount", "-l", mount.mountpoint], check=True)
@@ -40,7 +41,7 @@ class Make:
 
 @pytest.fixture
 def make(checkout: Checkout) -> Iterator[Make]:
-    checkout.have_all()
+    checkout.install_all()
     make = Make(checkout)
     try:
         yield make
@@ -63,7 +64,7 @@ def test_mount_twice_then_umount(make: Make) -> None:
     assert list((root / "mnt").iterdir()) == []
 
 
-def test_what_it_says_to_try_works(make: Make) -> None:
+def test_the_suggested_command_works(make: Make) -> None:
     command = next(line for line in make.succeed("mount") if "greeting" in line)
     printed = subprocess.run(["sh", "-c", command], cwd=make.root, capture_output=True, text=True, check=True).stdout
     assert printed.startswith("hello\n")
@@ -79,17 +80,17 @@ def test_the_files_come_back_from_the_store_in_the_checkout(make: Make) -> None:
     assert (make.root / "mnt" / "greeting").read_text() == "hello\n"
 
 
-def test_another_place_scope_and_store(make: Make, tmp_path: Path) -> None:
-    there = ["MNT=mnt/a place", "SCOPE=run-42", f"STORE=sqlite:{tmp_path}/other.db"]
+def test_another_mountpoint_scope_and_store(make: Make, tmp_path: Path) -> None:
+    variables = ["MNT=mnt/a directory", "SCOPE=run-42", f"STORE=sqlite:{tmp_path}/other.db"]
     (make.root / "mnt").mkdir()
-    printed = make.succeed("mount", *there)
-    assert printed[0] == f"scope run-42 mounted at {make.root}/mnt/a place, 1 files"
+    printed = make.succeed("mount", *variables)
+    assert printed[0] == f"scope run-42 mounted at {make.root}/mnt/a directory, 1 files"
     assert (tmp_path / "other.db").exists()
     assert not (make.root / "vfsd.db").exists()
-    again = "MNT='mnt/a place' SCOPE='run-42' STORE=…"
+    again = "MNT='mnt/a directory' SCOPE='run-42' STORE=…"
     assert f"make umount {again}" in printed[-2]
     assert f"make mount {again}" in printed[-1]
-    assert make.succeed("umount", there[0]) == [f"unmounted {make.root}/mnt/a place"]
+    assert make.succeed("umount", variables[0]) == [f"unmounted {make.root}/mnt/a directory"]
 
 
 def test_a_password_in_the_store_is_not_printed(make: Make) -> None:
@@ -97,7 +98,7 @@ def test_a_password_in_the_store_is_not_printed(make: Make) -> None:
     assert result.returncode != 0
     assert "127.0.0.1:1" in result.stderr
     assert "s3cr3t" not in result.stderr + result.stdout + make.log.read_text()
-    make.log.unlink()  # it tells of the error, as it should
+    make.log.unlink()  # the error in it is intended
 
 
 def test_clean_unmounts_and_keeps_the_store(make: Make) -> None:
@@ -108,13 +109,15 @@ def test_clean_unmounts_and_keeps_the_store(make: Make) -> None:
     assert (make.root / "vfsd.db").exists()
 
 
-def test_nothing_mounted_is_told(make: Make) -> None:
+def test_umount_without_a_mount_is_an_error(make: Make) -> None:
     result = make("umount")
     assert result.returncode != 0
     assert f"vfsd: {make.root}/mnt: no vfsd mount there" in result.stderr.splitlines()
 
 
 def test_help_names_every_target_and_changes_nothing(make: Make) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (make.root / "Makefile").read_text(), re.MULTILINE))
     printed = "\n".join(make.succeed("help"))
-    assert all(f"make {target}\t" in printed for target in ("mount", "umount", "test", "check", "bench", "clean"))
+    assert {"help", "mount", "umount", "test", "check", "bench", "clean"} <= targets
+    assert all(f"make {target}\t" in printed for target in targets)
     assert not (make.root / ".venv").exists()

@@ -1,4 +1,4 @@
-"""``tools/setup``: installs what is missing, leaves alone what is there, and ends with one line when it cannot."""
+"""``tools/setup`` installs only what is missing. If it fails, its last line says why."""
 
 import fcntl
 import subprocess
@@ -13,25 +13,25 @@ TESTED_WITH = {"git", "redis-server", "rsync", "sqlite3", "shellcheck", "systemd
 
 
 def last_line(result: subprocess.CompletedProcess[str]) -> str:
-    """Return what a set-up that failed says in the end."""
+    """Return the last line of a set-up that failed."""
     assert result.returncode != 0
     assert result.stdout == ""
     return result.stderr.splitlines()[-1]
 
 
 def installed(calls: list[str]) -> set[str]:
-    """Return the packages that *calls* asked apt for."""
-    asked = [call.partition(" install ")[2] for call in calls if "apt-get" in call]
-    return {package for packages in asked for package in packages.split()}
+    """Return the packages that *calls* of apt-get installed."""
+    lists = [call.partition(" install ")[2] for call in calls if "apt-get" in call]
+    return {package for packages in lists for package in packages.split()}
 
 
 @pytest.mark.parametrize("arguments", [[], ["all"]])
-def test_without_a_known_word_it_says_what_there_is(checkout: Checkout, arguments: list[str]) -> None:
+def test_a_missing_or_unknown_argument_shows_the_usage(checkout: Checkout, arguments: list[str]) -> None:
     result = checkout.run("tools/setup", *arguments)
     assert (result.returncode, last_line(result)) == (2, "setup: usage: tools/setup run|dev|bench")
 
 
-def test_on_a_bare_machine_it_installs_everything(checkout: Checkout) -> None:
+def test_on_an_empty_machine_it_installs_everything(checkout: Checkout) -> None:
     result = checkout.setup("run")
     assert result.returncode == 0, result.stderr
     calls = checkout.calls()
@@ -41,7 +41,7 @@ def test_on_a_bare_machine_it_installs_everything(checkout: Checkout) -> None:
     assert calls[2:] == ["python3 -m venv --clear .venv", "pip install --quiet --no-input --editable ."]
 
 
-def test_the_second_time_it_asks_nobody(checkout: Checkout) -> None:
+def test_the_second_run_installs_nothing(checkout: Checkout) -> None:
     assert checkout.setup("run").returncode == 0
     checkout.calls()
     result = checkout.setup("run")
@@ -49,39 +49,39 @@ def test_the_second_time_it_asks_nobody(checkout: Checkout) -> None:
     assert checkout.calls() == []
 
 
-def test_for_the_tests_it_installs_more(checkout: Checkout) -> None:
+def test_for_the_tests_it_installs_additional_packages(checkout: Checkout) -> None:
     checkout.setup("run")
     checkout.calls()
     result = checkout.setup("dev")
     assert result.returncode == 0, result.stderr
     calls = checkout.calls()
     assert installed(calls) >= TESTED_WITH
-    assert not installed(calls) & {"fuse3", *BUILT_WITH}, "those are there"
+    assert not installed(calls) & {"fuse3", *BUILT_WITH}, "they are already installed"
     assert calls[2:] == ["pip install --quiet --no-input --editable .[dev]"]
     assert (checkout.setup("dev").returncode, checkout.setup("run").returncode) == (0, 0)
     assert checkout.calls() == []
 
 
-def test_for_the_bench_it_installs_what_it_compares_with(checkout: Checkout) -> None:
-    checkout.have_all()
+def test_for_the_bench_it_installs_the_compared_file_systems(checkout: Checkout) -> None:
+    checkout.install_all()
     assert checkout.setup("bench").returncode == 0
     assert checkout.calls()[-1] == "pip install --quiet --no-input --editable .[dev,bench]"
     assert [checkout.setup(what).returncode for what in ("bench", "dev", "run")] == [0, 0, 0]
     assert checkout.calls() == []
 
 
-def test_what_went_missing_since_is_installed_again(checkout: Checkout) -> None:
+def test_a_removed_command_is_installed_again(checkout: Checkout) -> None:
     checkout.setup("dev")
     checkout.calls()
-    checkout.lack("rsync")
+    checkout.remove_command("rsync")
     assert checkout.setup("run").returncode == 0
     assert checkout.calls() == []
     assert checkout.setup("dev").returncode == 0
     assert installed(checkout.calls()) == {"rsync"}
 
 
-def test_other_dependencies_are_installed_into_the_same_environment(checkout: Checkout) -> None:
-    checkout.have_all()
+def test_changed_dependencies_are_installed_into_the_same_environment(checkout: Checkout) -> None:
+    checkout.install_all()
     checkout.setup("run")
     checkout.calls()
     with (checkout.path / "pyproject.toml").open("a") as project:
@@ -90,8 +90,8 @@ def test_other_dependencies_are_installed_into_the_same_environment(checkout: Ch
     assert checkout.calls() == ["pip install --quiet --no-input --editable ."]
 
 
-def test_a_checkout_that_moved_gets_an_environment_of_its_own(checkout: Checkout, tmp_path: Path) -> None:
-    checkout.have_all()
+def test_a_moved_checkout_gets_a_new_environment(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.install_all()
     checkout.setup("run")
     checkout.calls()
     checkout.move(tmp_path / "elsewhere")
@@ -99,8 +99,8 @@ def test_a_checkout_that_moved_gets_an_environment_of_its_own(checkout: Checkout
     assert checkout.calls()[0] == "python3 -m venv --clear .venv"
 
 
-def test_an_environment_whose_python_died_is_made_anew(checkout: Checkout) -> None:
-    checkout.have_all()
+def test_an_environment_without_python_is_made_again(checkout: Checkout) -> None:
+    checkout.install_all()
     checkout.setup("run")
     checkout.calls()
     (checkout.path / ".venv" / "bin" / "python").unlink()
@@ -108,47 +108,47 @@ def test_an_environment_whose_python_died_is_made_anew(checkout: Checkout) -> No
     assert checkout.calls()[0] == "python3 -m venv --clear .venv"
 
 
-def test_without_apt_it_names_what_is_missing(checkout: Checkout) -> None:
-    checkout.lack("apt-get")
+def test_without_apt_it_names_the_missing_packages(checkout: Checkout) -> None:
+    checkout.remove_command("apt-get")
     line = last_line(checkout.setup("run"))
     assert line.startswith("setup: missing here, by the names of Debian's packages: ")
     assert "fuse3" in line
     assert not (checkout.path / ".venv").exists()
 
 
-def test_without_a_network_it_says_so_and_can_be_run_again(checkout: Checkout) -> None:
-    checkout.say("apt-is-broken")
+def test_without_a_network_it_fails_and_can_be_run_again(checkout: Checkout) -> None:
+    checkout.set_fact("apt-is-broken")
     result = checkout.setup("run")
     assert last_line(result).startswith("setup: apt-get install ")
     assert "    E: no network" in result.stderr.splitlines()
-    checkout.unsay("apt-is-broken")
-    checkout.say("pip-is-broken")
+    checkout.clear_fact("apt-is-broken")
+    checkout.set_fact("pip-is-broken")
     result = checkout.setup("run")
     assert last_line(result).startswith("setup: pip install . failed; all it printed is in ")
     assert "    ERROR: no network" in result.stderr.splitlines()
     checkout.calls()
-    checkout.unsay("pip-is-broken")
+    checkout.clear_fact("pip-is-broken")
     assert checkout.setup("run").returncode == 0
     assert checkout.calls() == ["pip install --quiet --no-input --editable ."]
 
 
-def test_an_installation_that_did_not_help_is_not_taken_for_one(checkout: Checkout) -> None:
-    checkout.have_all()
-    checkout.lack("rsync")
+def test_a_command_that_is_still_missing_after_its_installation_is_an_error(checkout: Checkout) -> None:
+    checkout.install_all()
+    checkout.remove_command("rsync")
     (checkout.machine / "packages" / "rsync" / "rsync").unlink()
     line = last_line(checkout.setup("dev"))
     assert line.startswith("setup: apt installed rsync, but ")
 
 
 def test_a_python_that_is_too_old_is_refused(checkout: Checkout) -> None:
-    checkout.have_all()
-    checkout.say("python-is-old")
+    checkout.install_all()
+    checkout.set_fact("python-is-old")
     assert "is not a working Python 3.11 or newer: name another with PYTHON=" in last_line(checkout.setup("run"))
     assert checkout.calls() == []
 
 
-def test_another_user_than_root_asks_sudo(checkout: Checkout) -> None:
-    checkout.be_nobody_special()
+def test_an_ordinary_user_uses_sudo(checkout: Checkout) -> None:
+    checkout.use_ordinary_user()
     assert checkout.setup("run").returncode == 0
     calls = checkout.calls()
     assert calls[0] == "sudo apt-get -q update"
@@ -156,16 +156,16 @@ def test_another_user_than_root_asks_sudo(checkout: Checkout) -> None:
     assert not any(call.startswith("sudo") for call in calls[4:]), "pip and venv need no root"
 
 
-def test_without_sudo_it_says_what_root_has_to_do(checkout: Checkout) -> None:
-    checkout.be_nobody_special()
-    checkout.lack("sudo")
+def test_without_sudo_it_shows_the_command_for_root(checkout: Checkout) -> None:
+    checkout.use_ordinary_user()
+    checkout.remove_command("sudo")
     assert last_line(checkout.setup("run")).startswith("setup: no sudo here: as root, run 'apt-get install fuse3 ")
 
 
-def test_a_second_one_waits_for_the_first(checkout: Checkout) -> None:
-    checkout.have_all()
-    with (checkout.path / "tools" / "setup").open() as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+def test_a_second_set_up_waits_for_the_first(checkout: Checkout) -> None:
+    checkout.install_all()
+    with (checkout.path / "tools" / "setup").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         second = subprocess.Popen(
             ["tools/setup", "run"], cwd=checkout.path, env=checkout.environment, stderr=subprocess.PIPE, text=True
         )

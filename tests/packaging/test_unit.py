@@ -1,4 +1,4 @@
-"""The systemd unit: clean by systemd's own judgement, and in step with the exit statuses of vfsd."""
+"""The systemd unit: systemd accepts it, and its restart rules match the exit statuses of vfsd."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from vfsd import errors
 ROOT = Path(__file__).resolve().parents[2]
 UNIT = ROOT / "systemd" / "vfsd@.service"
 
-IN_VAIN = (
+PERMANENT = (
     errors.UsageError,
     errors.StoreRefused,
     errors.ScopeMissing,
@@ -20,9 +20,9 @@ IN_VAIN = (
     errors.MountpointError,
     errors.FuseUnavailable,
 )
-"""Failures that no restart mends: a person has to change something first."""
+"""Failures that a restart cannot fix: a person must change something first."""
 
-WORTH_A_TRY = (errors.StoreUnreachable, errors.StoreFull, errors.ScopeBusy)
+TEMPORARY = (errors.StoreUnreachable, errors.StoreFull, errors.ScopeBusy)
 
 
 def settings() -> dict[str, list[str]]:
@@ -37,7 +37,7 @@ def settings() -> dict[str, list[str]]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Return the root of a system that has systemd's own units, and the programs that ours names."""
+    """Return the root of a system with systemd's own units and the programs that our unit names."""
     shutil.copytree("/lib/systemd/system", tmp_path / "usr/lib/systemd/system", symlinks=True)
     for program in ("usr/local/bin/vfsd", "usr/bin/fusermount3"):
         (tmp_path / program).parent.mkdir(parents=True, exist_ok=True)
@@ -47,36 +47,36 @@ def root(tmp_path: Path) -> Path:
 
 
 def verify(root: Path, text: str) -> tuple[int, str]:
-    """Return what ``systemd-analyze verify`` makes of the unit *text*: status, and what it complains about."""
-    place = root / "etc/systemd/system" / UNIT.name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(text)
+    """Return the exit status and the output of ``systemd-analyze verify`` for the unit *text*."""
+    unit = root / "etc/systemd/system" / UNIT.name
+    unit.parent.mkdir(parents=True, exist_ok=True)
+    unit.write_text(text)
     command = ["systemd-analyze", "verify", "--man=no", f"--root={root}", "vfsd@run-42.service"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     return result.returncode, result.stdout + result.stderr
 
 
-def test_systemd_finds_nothing_to_complain_about(root: Path) -> None:
+def test_systemd_finds_no_error(root: Path) -> None:
     assert verify(root, UNIT.read_text()) == (0, "")
 
 
-def test_systemd_would_complain(root: Path) -> None:
-    """The verdict above is worth something: a slip is seen."""
+def test_systemd_finds_an_error_in_a_wrong_unit(root: Path) -> None:
+    """This proves that the test above can fail."""
     assert "Typo" in verify(root, UNIT.read_text().replace("Restart=", "Typo="))[1]
     status, complaint = verify(root, UNIT.read_text().replace("/usr/local/bin/vfsd mount", "/usr/local/bin/vfds mount"))
     assert status != 0
     assert "/usr/local/bin/vfds is not executable" in complaint
 
 
-def test_a_restart_is_tried_where_it_may_help() -> None:
+def test_a_restart_happens_only_after_temporary_failures() -> None:
     assert settings()["Restart"] == ["on-failure"]
     (prevented,) = settings()["RestartPreventExitStatus"]
     statuses = {int(word) for word in prevented.split()}
-    assert statuses == {errors.EXIT_STATUS[failure] for failure in IN_VAIN}
-    assert not statuses & {errors.EXIT_STATUS[failure] for failure in WORTH_A_TRY}
+    assert statuses == {errors.EXIT_STATUS[failure] for failure in PERMANENT}
+    assert not statuses & {errors.EXIT_STATUS[failure] for failure in TEMPORARY}
 
 
-def test_it_waits_for_ready_from_the_daemon_itself() -> None:
+def test_the_unit_waits_for_ready_from_the_daemon() -> None:
     found = settings()
     assert (found["Type"], found["NotifyAccess"]) == (["notify"], ["main"])
     assert found["ExecStart"][0].split()[1:] == [
@@ -84,7 +84,7 @@ def test_it_waits_for_ready_from_the_daemon_itself() -> None:
     ]
 
 
-def test_its_mount_is_seen_by_everybody() -> None:
+def test_the_mount_is_visible_in_the_whole_system() -> None:
     """Each of these would give the service a mount namespace of its own."""
     hiding = ("Private", "Protect", "ReadOnly", "ReadWrite", "Inaccessible", "Bind", "Root", "TemporaryFileSystem")
     assert not [name for name in settings() if name.startswith((*hiding, "DynamicUser", "MountFlags"))]

@@ -1,4 +1,4 @@
-"""``pip install .``: the wheel has the package and its licence, and puts ``vfsd`` on the PATH. The sdist has it all."""
+"""``pip install .``: the wheel contains the package and its licence, and installs ``vfsd``. The sdist is complete."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a wheel, built from a copy of what it is built from."""
+    """Return a wheel, built from a copy of its source files."""
     source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -30,15 +30,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_it_has_the_package_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_contains_only_the_package(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     package = {name for name in names if name.startswith("vfsd/")}
     assert {"vfsd/__init__.py", "vfsd/py.typed", "vfsd/cli/__init__.py"} <= package
-    beside = {name.split("/", 1)[1] for name in names - package}
-    assert beside == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+    metadata = {name.split("/", 1)[1] for name in names - package}
+    assert metadata == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 
 
-def test_the_sdist_has_what_a_checkout_has(tmp_path: Path) -> None:
+def test_the_sdist_contains_the_checkout(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (built,) = tmp_path.iterdir()
@@ -55,7 +55,7 @@ def test_installed_it_puts_vfsd_on_the_path(wheel: Path, tmp_path: Path) -> None
     pip = [sys.executable, "-m", "pip", "--python", str(python)]
     command = [*pip, "install", "--no-index", "--no-deps", "--quiet", str(wheel)]
     subprocess.run(command, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
-    # What vfsd depends on comes from the environment of the tests; vfsd itself is not found there, being editable.
+    # The dependencies come from the environment of the tests. vfsd itself is not there: its installation is editable.
     environment = {"PATH": f"{python.parent}:/usr/bin:/bin", "PYTHONPATH": sysconfig.get_path("purelib")}
     assert _printed(["vfsd", "--version"], environment, tmp_path).startswith(f"vfsd {vfsd.__version__}\n")
     where = _printed([str(python), "-c", "import vfsd; print(vfsd.__file__)"], environment, tmp_path)

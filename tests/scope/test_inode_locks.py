@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.support.doubts import StoredAfterAll
+from tests.support.in_doubt import LateAnswer
 from vfsd.errors import FsError, InDoubt
 from vfsd.scope.inode_locks import InodeLocks
 
@@ -151,7 +151,7 @@ async def test_an_inode_in_doubt_fails_those_who_wait_and_those_who_come_until_i
     callers = Callers(nursery)
     await callers.start("first", 2)
     await callers.start("waiting", 2)
-    callers.locks.leave_in_doubt((2,), StoredAfterAll())
+    callers.locks.leave_in_doubt((2,), LateAnswer())
     await trio.testing.wait_all_tasks_blocked()
     await callers.start("late", 2, 3)
     await callers.start("elsewhere", 3)

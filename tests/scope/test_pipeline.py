@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.support.doubts import StoredAfterAll
+from tests.support.in_doubt import LateAnswer
 from tests.support.scopes import InterferingStore
 from tests.support.stores import stranger
 from vfsd.errors import FsError, InDoubt, StoreUnreachable
@@ -162,7 +162,7 @@ async def test_additions_are_part_of_the_commit_and_their_inodes_are_locked(nurs
 
 async def test_a_change_waits_for_what_a_hook_touches(nursery: trio.Nursery) -> None:
     here = await scene(nursery)
-    here.store.trouble = doubt = StoredAfterAll()
+    here.store.trouble = doubt = LateAnswer()
     with pytest.raises(InDoubt):
         await here.volume.setattr(here.other, NewAttributes(mode=0o600))
     here.store.trouble = None
@@ -221,7 +221,7 @@ async def test_the_kernel_is_told_what_it_cannot_infer(nursery: trio.Nursery) ->
 
 async def test_a_change_that_turns_out_to_be_stored_is_recorded_and_the_kernel_told(nursery: trio.Nursery) -> None:
     here = await scene(nursery)
-    here.store.trouble = doubt = StoredAfterAll()
+    here.store.trouble = doubt = LateAnswer()
     with pytest.raises(InDoubt):
         await here.write()
     assert "applied" not in here.hook.asked

@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.support.doubts import StoredAfterAll
+from tests.support.in_doubt import LateAnswer
 from tests.support.scopes import InterferingStore, scope_in_memory
 from vfsd.errors import FsError, InDoubt, StoreUnreachable
 from vfsd.scope.volume import Volume
@@ -19,7 +19,7 @@ from vfsd.tree.plan_names import EntryKey, NewInode
 class _Silent(InterferingStore):
     """Stores every commit, and answers none that comes while *doubt* is set."""
 
-    doubt: StoredAfterAll | None = None
+    doubt: LateAnswer | None = None
 
     async def commit(self, claim: MemoryClaim, change: Change) -> None:
         await super().commit(claim, change)
@@ -45,7 +45,7 @@ async def _with_volume(use: Callable[[Volume, _Silent], Awaitable[None]]) -> Non
 async def test_a_move_waits_for_the_doubt_about_another() -> None:
     async def use(volume: Volume, store: _Silent) -> None:
         made = await _directories(volume)
-        store.doubt = doubt = StoredAfterAll()
+        store.doubt = doubt = LateAnswer()
         with pytest.raises(InDoubt):
             await volume.rename(EntryKey(made["/p"], b"a"), EntryKey(made["/q/b/c"], b"x"), 0)
         store.doubt = None

@@ -7,9 +7,9 @@ from typing import TypeAlias
 import pytest
 
 from tests.control.conftest import connected  # noqa: F401 (a fixture for the tests here)
-from tests.faults.agreement import stored
 from tests.support.mounted import Mounted
 from tests.support.servers import RedisServer
+from tests.support.store_comparison import stored_tree
 
 SKILL_MD = b"---\nname: review\ndescription: how to review\n---\nRead it first.\n"
 SCRIPT = b"#!/bin/sh\necho reviewed\n"
@@ -44,7 +44,7 @@ def kept() -> Kept:
     """Return what the store of a mount holds: content by path, None for directories; the root left out."""
 
     def look(mounted: Mounted) -> dict[str, bytes | None]:
-        facts = stored(mounted.store, mounted.scope).facts
+        facts = stored_tree(mounted.store, mounted.scope).facts
         return {path.decode(): None if fact.mode & 0o40000 else fact.content for path, fact in facts.items() if path}
 
     return look

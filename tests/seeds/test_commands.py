@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.commands import failure, statuses, success
 from tests.seeds.conftest import SKILL_MD
+from tests.support.cli import failure, statuses, success
 from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer
 

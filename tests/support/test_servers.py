@@ -1,4 +1,4 @@
-"""The servers that other tests stand on do what they say."""
+"""The private servers of the tests work as documented."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from tests.support.servers import RedisServer, ServerOptions, redis_program, val
 
 
 @pytest.mark.parametrize("program", [redis_program(), valkey_program()], ids=["redis", "valkey"])
-def test_it_starts_answers_and_leaves_nothing(program: Path) -> None:
+def test_a_server_starts_answers_and_leaves_nothing(program: Path) -> None:
     with RedisServer(program) as server:
         process = Path(f"/proc/{server.pid}")
         with server.client() as client, redis.Redis.from_url(server.url) as other:
@@ -23,18 +23,18 @@ def test_it_starts_answers_and_leaves_nothing(program: Path) -> None:
     assert not server.directory.exists()
 
 
-def test_it_listens_where_it_is_asked_to_and_wants_its_password() -> None:
+def test_a_server_listens_on_tcp_and_tls_and_requires_its_password() -> None:
     options = ServerOptions(tcp=True, tls=True, password="pass/word@: %", maxmemory=20 << 20)
     with RedisServer(redis_program(), options) as server:
         for url in (server.url, server.tcp_url, server.tls_url):
             with redis.Redis.from_url(url) as client:
                 assert client.config_get("maxmemory") == {"maxmemory": str(20 << 20)}
         retry = Retry(NoBackoff(), 0)
-        with redis.Redis(port=server.port, retry=retry) as stranger, pytest.raises(redis.AuthenticationError):
-            stranger.ping()
+        with redis.Redis(port=server.port, retry=retry) as unauthenticated, pytest.raises(redis.AuthenticationError):
+            unauthenticated.ping()
 
 
-def test_it_keeps_what_it_was_asked_to_keep_over_a_crash() -> None:
+def test_a_server_with_an_append_only_file_keeps_its_data_after_a_crash() -> None:
     options = ServerOptions(appendonly=True, arguments=("--appendfsync", "always"))
     with RedisServer(redis_program(), options) as server:
         with server.client() as client:
@@ -45,14 +45,14 @@ def test_it_keeps_what_it_was_asked_to_keep_over_a_crash() -> None:
             assert client.get("key") == b"value"
 
 
-def test_frozen_it_can_still_be_ended() -> None:
+def test_a_frozen_server_can_be_stopped() -> None:
     with RedisServer(redis_program()) as server:
         server.freeze()
         server.stop()
     assert not server.directory.exists()
 
 
-def test_a_server_that_cannot_start_says_why() -> None:
+def test_the_error_of_a_server_that_cannot_start_has_the_reason() -> None:
     options = ServerOptions(arguments=("--maxmemory-policy", "nonsense"))
     server = RedisServer(redis_program(), options)
     with pytest.raises(AssertionError, match="nonsense"), server:
@@ -60,7 +60,7 @@ def test_a_server_that_cannot_start_says_why() -> None:
     assert not server.directory.exists()
 
 
-def test_it_ends_with_a_test_run_that_is_killed() -> None:
+def test_a_server_ends_when_the_test_run_is_killed() -> None:
     script = (
         "import os, signal; from tests.support.servers import *; server = RedisServer(redis_program());"
         "server.start(); print(server.pid, server.directory, flush=True); os.kill(os.getpid(), signal.SIGKILL)"

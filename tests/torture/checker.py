@@ -1,44 +1,46 @@
-"""Comparing a writer's directory with what its model allows: everything in it, or a clear account of the difference."""
+"""Compare everything in a writer's directory with the states that its model allows."""
 
 import os
 from typing import NamedTuple
 
 from tests.support.trees import Facts, Found, differences, look_at
-from tests.torture.doubt import State, TransactionInDoubt, states
 from tests.torture.model import Model, Node
+from tests.torture.possible_states import OperationInDoubt, PossibleState, possible_states
 
 _SHOWN = 10
 
 
 class Verdict(NamedTuple):
-    """What a directory holds: a *model* of it; at least *steps* and at most *most* of the doubtful operation's."""
+    """The state of a directory: its *model*, with *steps* to *most* steps of the operation in doubt done."""
 
     model: Model
     steps: int
     most: int
 
 
-def check(root: bytes, model: Model, doubt: TransactionInDoubt | None) -> Verdict:
-    """Return which of the allowed states the directory *root* is in. Raises AssertionError if in none.
+def check(root: bytes, model: Model, doubt: OperationInDoubt | None) -> Verdict:
+    """Return the state of the directory *root*. Raises AssertionError if the state is not allowed.
 
-    Allowed is what *model* describes, or, with an operation in *doubt*, what that may have made of it.
+    The state of *model* is allowed. With an operation in *doubt*, the states after it are allowed too.
     """
     found = look_at(root)
-    accounts = []
-    fitting: list[State] = []
-    for state in states(model, doubt):
+    descriptions = []
+    matching: list[PossibleState] = []
+    for state in possible_states(model, doubt):
         lines = _differences(state.model, found)
         if not lines:
-            fitting.append(state)
-        accounts.append(f"with {state.steps} steps of it: " + "\n    ".join(lines[:_SHOWN]))
-    if fitting:
-        return Verdict(fitting[0].model, fitting[0].steps, max(state.steps for state in fitting))
-    told = "\n  ".join(accounts)
-    raise AssertionError(f"{os.fsdecode(root)} is in no allowed state; in doubt was {doubt!r}\n  {told}")
+            matching.append(state)
+        descriptions.append(f"with {state.steps} steps of it: " + "\n    ".join(lines[:_SHOWN]))
+    if matching:
+        return Verdict(matching[0].model, matching[0].steps, max(state.steps for state in matching))
+    details = "\n  ".join(descriptions)
+    raise AssertionError(
+        f"{os.fsdecode(root)} is in no allowed state; the operation in doubt is {doubt!r}\n  {details}"
+    )
 
 
 def expected(model: Model) -> dict[bytes, Facts]:
-    """Return what *model* says of each path."""
+    """Return what *model* expects of each path."""
     nodes = dict(sorted(model.walk()))
     paths: dict[Node, list[bytes]] = {}
     for path, node in nodes.items():
@@ -70,5 +72,5 @@ def _differences(model: Model, found: Found) -> list[str]:
     for path, node in model.walk():
         stamp = found.stamps.get(path)
         if node.stamp is not None and stamp is not None and node.stamp != stamp:
-            lines.append(f"{path!r}: seen before as {node.stamp}, now {stamp}")
+            lines.append(f"{path!r}: before it was {node.stamp}, now it is {stamp}")
     return lines

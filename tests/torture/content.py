@@ -1,4 +1,4 @@
-"""What writers write, how, and in which pieces the kernel may hand it over."""
+"""The content that writers write, and the requests in which the kernel may send it."""
 
 import os
 import random
@@ -8,41 +8,41 @@ from tests.torture.model import Model, Node
 
 PAGE = 4096
 REQUEST = 1 << 20
-"""Bytes that the kernel hands over in one write at most, counted from the start of the first page."""
+"""The most bytes that the kernel sends in one write request, counted from the start of the first page."""
 
 
-class CutShort(Exception):
-    """A write did less than it was asked to: something failed, or the daemon ended, halfway."""
+class PartialWrite(Exception):
+    """A write(2) wrote only a part: a request failed, or the daemon ended."""
 
 
-def made_of(seed: int, size: int) -> bytes:
-    """Return *size* bytes that only *seed* decides; now and then they are all zeros, which are stored as a hole.
+def content_of(seed: int, size: int) -> bytes:
+    """Return *size* bytes that depend on *seed* only. Sometimes they are all zeros, which are stored as a hole.
 
-    All of them have been written to: of memory that has not, the kernel hands over a page at a time.
+    The program has written to all of this memory: of untouched memory the kernel would send one page at a time.
     """
     return b"\0" * size if seed % 7 == 0 else random.Random(seed).randbytes(size)
 
 
 def write(fd: int, data: bytes, offset: int) -> Iterator[None]:
-    """Write *data* at *offset*, which is ignored for a file opened to append; yield for each step known to be done.
+    """Write *data* at *offset*, and yield for each step that is known to be done. O_APPEND ignores *offset*.
 
-    Raises OSError if nothing was, CutShort if not all.
+    Raises OSError if nothing was written, PartialWrite if a part was.
     """
     os.lseek(fd, offset, os.SEEK_SET)
     done = os.write(fd, data)
     start = os.lseek(fd, 0, os.SEEK_CUR) - done
-    yield from (None for end in _cuts(start, len(data)) if end <= done)
+    yield from (None for end in _request_ends(start, len(data)) if end <= done)
     if done != len(data):
-        raise CutShort
+        raise PartialWrite
 
 
-def written(model: Model, node: Node, offset: int, data: bytes) -> Iterator[bool]:
-    """Write *data* piece by piece, as the kernel may hand it over, yielding whether the next may belong to the same.
+def write_to_model(model: Model, node: Node, offset: int, data: bytes) -> Iterator[bool]:
+    """Write *data* to *node* in pieces. After each piece yield whether the next one may be in the same request.
 
-    It cuts in one of two ways, and the pieces here are those of both.
+    The kernel splits a write in one of two ways. The pieces here end wherever either way ends a request.
     """
     start = 0
-    for end in _cuts(offset, len(data)):
+    for end in _request_ends(offset, len(data)):
         piece, position = data[start:end], offset + start
         content = model.touch(node).content.ljust(position, b"\0")
         node.content = content[:position] + piece + content[position + len(piece) :]
@@ -50,13 +50,13 @@ def written(model: Model, node: Node, offset: int, data: bytes) -> Iterator[bool
         start = end
 
 
-def _cuts(offset: int, size: int) -> list[int]:
-    """Return after how many bytes a write may be cut, its end included.
+def _request_ends(offset: int, size: int) -> list[int]:
+    """Return after how many bytes a request may end, including the end of the write.
 
-    A request covers 256 pages at most; and where the first page is written in part and not in the kernel's cache, it
-    has a request to itself (Linux, fs/fuse/file.c, fuse_fill_write_pages).
+    A request covers at most 256 pages. If the first page is written in part and is not in the kernel's cache, it has
+    its own request (Linux, fs/fuse/file.c, fuse_fill_write_pages).
     """
     before = offset % PAGE
-    whole = range(REQUEST - before, size, REQUEST)
-    first_apart = range(PAGE - before, size, REQUEST) if before else ()
-    return sorted({*whole, *first_apart, size})
+    from_start = range(REQUEST - before, size, REQUEST)
+    after_first_page = range(PAGE - before, size, REQUEST) if before else ()
+    return sorted({*from_start, *after_first_page, size})

@@ -1,7 +1,7 @@
-"""A writer's log: what it was about to do, what was acknowledged, what failed. It lives outside the mount.
+"""A writer's log: what it begins, what was acknowledged, what failed. It is stored outside the mount.
 
-A line is written by one system call before the next thing happens, so it survives the end of the writer. What failed
-is in doubt until the writer has found out what has come of it; so at most one operation is, the last one.
+Each line is one write(2) before the next event, so it survives the end of the writer. A failed operation is in doubt
+until the writer has found out its outcome. So at most one operation is in doubt: the last one.
 """
 
 import ast
@@ -14,11 +14,9 @@ from typing import Any
 
 from tests.support.trees import Stamp
 from tests.torture import operations as op
-from tests.torture.doubt import ABSENT, TransactionInDoubt, apply, concerned, states
 from tests.torture.model import Model
 from tests.torture.operation import Operation
-
-_KINDS = {kind.__name__: kind for kind in op.OPERATIONS}
+from tests.torture.possible_states import NOT_STORED, OperationInDoubt, apply, concerned, possible_states
 
 
 class Log:
@@ -27,33 +25,33 @@ class Log:
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def intend(self, operation: Operation) -> None:
-        """Record what is about to be done."""
-        self._append("intend", (type(operation).__name__, tuple(operation)))  # type: ignore[arg-type]  # all are tuples
+    def begin(self, operation: Operation) -> None:
+        """Record that *operation* begins."""
+        self._append("begin", (type(operation).__name__, tuple(operation)))  # type: ignore[arg-type]  # all are tuples
 
     def step(self) -> None:
-        """Record that one more step of it has been done: from here on that must never be lost."""
+        """Record that one more step of it was acknowledged. From now on this step must not be lost."""
         self._append("step", None)
 
     def acknowledge(self) -> None:
-        """Record that all of it has been done."""
+        """Record that all of it was acknowledged."""
         self._append("done", None)
 
     def fail(self, error: int) -> None:
-        """Record that no more of it has been done, so far as the error tells."""
+        """Record that the next step of it failed with *error*."""
         self._append("failed", error)
 
     def settle(self, steps: int) -> None:
-        """Record how many steps of what failed turned out to be done."""
+        """Record how many steps of the failed operation are done."""
         self._append("settled", steps)
 
     def refuse(self, error: int) -> None:
-        """Record that yet another operation was refused, with no effect, after the scope was lost."""
+        """Record that another operation was refused without an effect after the scope was lost."""
         self._append("refused", error)
 
-    def saw(self, path: bytes, stamp: Stamp) -> None:
-        """Record what a stat of *path* showed."""
-        self._append("saw", (path, tuple(stamp)))
+    def stat_result(self, path: bytes, stamp: Stamp) -> None:
+        """Record the stat result of *path*."""
+        self._append("stat_result", (path, tuple(stamp)))
 
     def _append(self, what: str, value: object) -> None:
         line = b"%r\n" % ((what, value),)
@@ -61,12 +59,12 @@ class Log:
 
 
 @dataclass(slots=True)
-class Account:
-    """What a log says, *model* being what it has led to.
+class LogReplay:
+    """The content of a log. *model* is the state after it.
 
-    *failures* counts errors by number; *settled* how many operations in doubt turned out to be stored, at least in
-    part, and how many absent. *doubt* is the operation that has no outcome. *reached* is the last that was
-    acknowledged and had an effect: the number of the operation, and of its step.
+    *failures* counts errors by errno. *settled* counts operations in doubt that turned out to be stored, at least in
+    part, and those that are absent. *doubt* is the operation without an outcome. *reached* is the last acknowledged
+    step with an effect, as the number of the operation and the number of the step.
     """
 
     model: Model
@@ -75,24 +73,24 @@ class Account:
     refused: int = 0
     failures: Counter[int] = field(default_factory=Counter)
     settled: Counter[bool] = field(default_factory=Counter)
-    doubt: TransactionInDoubt | None = None
+    doubt: OperationInDoubt | None = None
     reached: tuple[int, int] = (0, 0)
 
-    def read(self, path: Path) -> "Account":
-        """Take in all of the log at *path*; return this."""
+    def read(self, path: Path) -> "LogReplay":
+        """Read the log at *path*, and return self."""
         for what, value in _lines(path):
             getattr(self, f"_read_{what}")(value)
         return self
 
     @property
-    def _current(self) -> TransactionInDoubt:
-        assert self.doubt is not None, "the log tells the outcome of nothing"
+    def _current(self) -> OperationInDoubt:
+        assert self.doubt is not None, "the log has an outcome without an operation"
         return self.doubt
 
-    def _read_intend(self, value: tuple[str, tuple[Any, ...]]) -> None:
+    def _read_begin(self, value: tuple[str, tuple[Any, ...]]) -> None:
         name, fields = value
         self.operations += 1
-        self.doubt = TransactionInDoubt(_KINDS[name](*fields), 0, None)
+        self.doubt = OperationInDoubt(getattr(op, name)(*fields), 0, None)
 
     def _read_step(self, _: None) -> None:
         doubt = self._current
@@ -101,7 +99,7 @@ class Account:
             self.reached = self.operations, self.doubt.steps
 
     def _is_idle(self, operation: Operation) -> bool:
-        """Whether *operation* changes nothing: it moves a name to another of the same file."""
+        """Whether *operation* changes nothing, because both names already belong to the same file."""
         return isinstance(operation, (op.Rename, op.Exchange)) and not concerned(self.model, operation)
 
     def _read_done(self, _: None) -> None:
@@ -115,8 +113,8 @@ class Account:
 
     def _read_settled(self, steps: int) -> None:
         doubt = self._current
-        self.model = next(state.model for state in states(self.model, doubt) if state.steps == steps)
-        if doubt.error not in ABSENT:
+        self.model = next(state.model for state in possible_states(self.model, doubt) if state.steps == steps)
+        if doubt.error not in NOT_STORED:
             self.settled[steps > doubt.steps] += 1
         self._end()
 
@@ -128,13 +126,13 @@ class Account:
         self.refused += 1
         self.failures[error] += 1
 
-    def _read_saw(self, value: tuple[bytes, tuple[int, int, int]]) -> None:
+    def _read_stat_result(self, value: tuple[bytes, tuple[int, int, int]]) -> None:
         path, stamp = value
         self.model.node(path).stamp = Stamp(*stamp)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the lines of the log at *path*; one that is being written is not there yet."""
+    """Yield the complete lines of the log at *path*."""
     with path.open(encoding="ascii") as lines:
         for line in lines:
             if line.endswith("\n"):

@@ -1,7 +1,7 @@
-"""What one writer's directory should hold: a naive tree, changed step by step as its operations are acknowledged.
+"""A model of one writer's directory: a simple tree that changes step by step with each acknowledged operation.
 
-Each step is one change that must be stored whole or not at all. The model knows nothing of files, stores or mounts.
-It notes which nodes an operation touches, so that the writer can record what their stat shows afterwards.
+Each step is one atomic change. The model knows nothing about files, stores or mounts. It remembers which nodes an
+operation touches, so that the writer can record their stat results afterwards.
 """
 
 import os
@@ -14,7 +14,7 @@ from tests.support.trees import Stamp
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A file of any kind. *stamp* is None while nobody has looked at it since it was last touched."""
+    """A file of any kind. *stamp* is its last stat result, or None if it was touched since."""
 
     mode: int
     content: bytes = b""
@@ -42,68 +42,68 @@ class Model:
         self._touched: set[Node] = set()
 
     def node(self, path: bytes) -> Node:
-        """Return what is at *path*."""
+        """Return the node at *path*, which must exist."""
         node = self.root
         for name in path.split(b"/") if path else ():
             node = node.entries[name]
         return node
 
     def find(self, path: bytes) -> Node | None:
-        """Return what is at *path*, or None; its directory must exist."""
+        """Return the node at *path*, or None. Its directory must exist."""
         directory, name = os.path.split(path)
         return self.node(directory).entries.get(name)
 
     def look_for(self, path: bytes) -> Node | None:
-        """Return what is at *path*, or None; its directory need not exist."""
+        """Return the node at *path*, or None. Its directory may be missing."""
         node: Node | None = self.root
         for name in path.split(b"/") if path else ():
             node = node.entries.get(name) if node is not None else None
         return node
 
     def walk(self) -> Iterator[tuple[bytes, Node]]:
-        """Yield path and node of everything, the directory itself first."""
+        """Yield path and node of every entry, the directory itself first."""
         waiting = [(b"", self.root)]
         while waiting:
             path, node = waiting.pop()
             yield path, node
             waiting += [(os.path.join(path, name), child) for name, child in node.entries.items()]
 
-    # --- changing; each of these belongs to one step
+    # --- changes; each is a part of one step
 
     def put(self, path: bytes, node: Node) -> None:
-        """Let *path* mean *node*; what was there loses a name."""
-        directory, name = self._place(path)
+        """Put *node* at *path*. A node that was there loses this name."""
+        directory, name = self._parent_and_name(path)
         replaced = directory.entries.get(name)
         if replaced is not None:
             self.touch(replaced)
         directory.entries[name] = self.touch(node)
 
     def take(self, path: bytes) -> Node:
-        """Remove *path* and return what was there."""
-        directory, name = self._place(path)
+        """Remove *path*, and return its node."""
+        directory, name = self._parent_and_name(path)
         return self.touch(directory.entries.pop(name))
 
     def touch(self, node: Node) -> Node:
-        """Note that *node* is no longer what it was last seen to be, and return it."""
+        """Record that *node* has changed since its last stat, and return it."""
         node.stamp = None
         self._touched.add(node)
         return node
 
-    def _place(self, path: bytes) -> tuple[Node, bytes]:
+    def _parent_and_name(self, path: bytes) -> tuple[Node, bytes]:
         directory, name = os.path.split(path)
         return self.touch(self.node(directory)), name
 
-    # --- what has been touched
+    # --- touched nodes
 
     def has_touched(self, node: Node) -> bool:
-        """Whether *node* has been touched since that was last forgotten."""
+        """Whether *node* was touched since the last forget or take."""
         return node in self._touched
 
     def forget_touched(self) -> None:
-        """Begin anew: nothing has been touched."""
+        """Forget which nodes were touched."""
         self._touched.clear()
 
     def take_touched(self) -> list[bytes]:
-        """Return a path of each node touched since that was last forgotten, and still there; and forget it."""
+        """Return one path of each touched node that still exists, and forget which were touched."""
         touched, self._touched = self._touched, set()
         return list({node: path for path, node in self.walk() if node in touched}.values())

@@ -1,4 +1,4 @@
-"""What every operation of a writer can do: happen for real, and happen in the model, a step at a time."""
+"""The interface of a writer's operation: it runs on the mount and in the model, step by step."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -7,10 +7,10 @@ from tests.torture.model import Model
 
 
 class Operation(Protocol):
-    """One thing that a writer does; see :mod:`tests.torture.operations`."""
+    """One operation of a writer; see :mod:`tests.torture.operations`."""
 
     def run(self, root: bytes) -> Iterator[None]:
-        """Do it for real, below *root*, and yield after each change. Raises OSError, CutShort."""
+        """Run it below *root*, and yield after each change. Raises OSError, PartialWrite."""
 
     def steps(self, model: Model) -> Iterator[bool]:
-        """Do it to *model*, and yield after each change: whether the next one may really be part of the same."""
+        """Apply it to *model*. Yield after each change whether the next one may be in the same request."""

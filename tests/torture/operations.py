@@ -1,8 +1,8 @@
-"""What a writer does: each operation as the system calls it makes, and as the steps it takes in the model.
+"""The operations of a writer, each as its system calls and as its steps in the model.
 
-An operation makes one change, unless it says so. ``run`` yields after each that is known to be made, ``steps`` after
-each in the model: whatever happens leaves the state before one or after it, and nothing else. Operations are written
-to logs as plain values.
+An operation is one change if its docstring does not say otherwise. ``run`` yields after each change that is known to be
+done, ``steps`` after each change in the model. Every change is atomic: the state is the one before it or after it. Logs
+contain operations as plain values.
 """
 
 import os
@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tests.support.syscalls import closing_fd, renameat2
-from tests.torture.content import made_of, write, written
+from tests.torture.content import content_of, write, write_to_model
 from tests.torture.model import Model, Node
-from tests.torture.operation import Operation
 from vfsd.tree.plan_names import RENAME_EXCHANGE
 
 
 class Create(NamedTuple):
-    """Make an empty file, directory or FIFO, by *mode*."""
+    """Make an empty file, directory or FIFO, according to *mode*."""
 
     path: bytes
     mode: int
@@ -100,7 +99,7 @@ class Rename(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """Let two names change places."""
+    """Exchange two names."""
 
     path: bytes
     other: bytes
@@ -118,7 +117,7 @@ class Exchange(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Write at an offset, or at the end (None); one change for each request that the kernel makes of it, mostly one."""
+    """Write at an offset, or at the end (None). It is one change for each request of the kernel, usually one."""
 
     path: bytes
     offset: int | None
@@ -129,12 +128,12 @@ class Write(NamedTuple):
         append = os.O_APPEND if self.offset is None else 0
         fd = os.open(os.path.join(root, self.path), os.O_WRONLY | append)
         with closing_fd(fd):
-            yield from write(fd, made_of(self.seed, self.size), self.offset or 0)
+            yield from write(fd, content_of(self.seed, self.size), self.offset or 0)
 
     def steps(self, model: Model) -> Iterator[bool]:
         node = model.node(self.path)
         offset = len(node.content) if self.offset is None else self.offset
-        yield from written(model, node, offset, made_of(self.seed, self.size))
+        yield from write_to_model(model, node, offset, content_of(self.seed, self.size))
 
 
 class Truncate(NamedTuple):
@@ -154,7 +153,7 @@ class Truncate(NamedTuple):
 
 
 class Rewrite(NamedTuple):
-    """Truncate by opening, and write: the truncation is stored with the first write, so nothing in between is."""
+    """Open with O_TRUNC and write. The truncation is stored together with the first write."""
 
     path: bytes
     seed: int
@@ -163,21 +162,21 @@ class Rewrite(NamedTuple):
     def run(self, root: bytes) -> Iterator[None]:
         fd = os.open(os.path.join(root, self.path), os.O_WRONLY | os.O_TRUNC)
         with closing_fd(fd):
-            yield from write(fd, made_of(self.seed, self.size), 0)
+            yield from write(fd, content_of(self.seed, self.size), 0)
 
     def steps(self, model: Model) -> Iterator[bool]:
         node = self.empty(model)
-        yield from written(model, node, 0, made_of(self.seed, self.size))
+        yield from write_to_model(model, node, 0, content_of(self.seed, self.size))
 
     def empty(self, model: Model) -> Node:
-        """Truncate only: what becomes of it, sooner or later, when the first write has failed."""
+        """Truncate only. This is the final state if the first write fails."""
         node = model.touch(model.node(self.path))
         node.content = b""
         return node
 
 
 class Replace(NamedTuple):
-    """Write a temporary file and rename it over another, as editors save: create, write, rename."""
+    """Create a temporary file, write it, and rename it over another file, as editors do. These are several changes."""
 
     path: bytes
     temporary: bytes
@@ -189,7 +188,7 @@ class Replace(NamedTuple):
         fd = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         with closing_fd(fd):
             yield
-            yield from write(fd, made_of(self.seed, self.size), 0)
+            yield from write(fd, content_of(self.seed, self.size), 0)
             os.fsync(fd)
         os.rename(temporary, os.path.join(root, self.path))
         yield
@@ -198,13 +197,13 @@ class Replace(NamedTuple):
         node = Node(stat.S_IFREG | 0o644)
         model.put(self.temporary, node)
         yield False
-        yield from written(model, node, 0, made_of(self.seed, self.size))
+        yield from write_to_model(model, node, 0, content_of(self.seed, self.size))
         model.put(self.path, model.take(self.temporary))
         yield False
 
 
 class Orphan(NamedTuple):
-    """Unlink an open file and go on writing to it: what has no name leaves nothing behind."""
+    """Unlink an open file, and continue to write to it. Writes to a file without a name are not stored."""
 
     path: bytes
     seed: int
@@ -216,7 +215,7 @@ class Orphan(NamedTuple):
         with closing_fd(fd):
             os.unlink(path)
             yield
-            for _ in write(fd, made_of(self.seed, self.size), 0):
+            for _ in write(fd, content_of(self.seed, self.size), 0):
                 pass
             os.fchmod(fd, 0o600)
             os.ftruncate(fd, 1)
@@ -280,21 +279,3 @@ class SetXattr(NamedTuple):
         else:
             xattrs[self.name] = self.value
         yield False
-
-
-OPERATIONS: tuple[type[Operation], ...] = (
-    Create,
-    Symlink,
-    Link,
-    Remove,
-    Rename,
-    Exchange,
-    Write,
-    Truncate,
-    Rewrite,
-    Replace,
-    Orphan,
-    Chmod,
-    Utimes,
-    SetXattr,
-)

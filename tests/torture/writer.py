@@ -1,10 +1,11 @@
-"""One writer: a process that does random operations in a directory of its own, until told to stop or the mount is gone.
+"""A writer: a process that runs random operations in its own directory until it is told to stop or the mount ends.
 
-Called as ``python -m tests.torture.writer DIRECTORY MODEL LOG SEED``; the end of its standard input tells it to stop.
-It exits with 0 unless the mount has broken a promise that a writer can see: then with a traceback.
+It is called as ``python -m tests.torture.writer DIRECTORY MODEL LOG SEED``. The end of its standard input tells it to
+stop. It exits with 0, or with a traceback if it sees that the mount breaks a guarantee.
 
-An operation may fail, for want of the store, of room, or of the scope. A writer then does what concerns the same files
-until the mount lets it, which it may not do before what is in doubt has been settled; then one look must tell.
+An operation may fail because the store is unavailable or full, or because the scope is lost. The writer then touches
+the same files until this works. The mount must not allow it before the doubt is settled, so afterwards one comparison
+must show the outcome.
 """
 
 import errno
@@ -18,29 +19,29 @@ from pathlib import Path
 
 from tests.support.trees import stamp_of
 from tests.torture.checker import check
-from tests.torture.choose import Chooser
-from tests.torture.content import CutShort
-from tests.torture.doubt import TransactionInDoubt, apply, concerned
+from tests.torture.content import PartialWrite
 from tests.torture.log import Log
 from tests.torture.model import Model
 from tests.torture.operation import Operation
+from tests.torture.operation_chooser import OperationChooser
+from tests.torture.possible_states import OperationInDoubt, apply, concerned
 
-GONE = frozenset({errno.ENOTCONN, errno.ECONNABORTED})
-"""What system calls answer when the daemon ends meanwhile, or has ended."""
+DAEMON_GONE = frozenset({errno.ENOTCONN, errno.ECONNABORTED})
+"""Errors of system calls when the daemon ends or has ended."""
 
-FAILING = frozenset({errno.EIO, errno.ENOSPC, errno.EROFS})
-"""What changes answer while the store is away, full, or somebody else's."""
+STORE_ERRORS = frozenset({errno.EIO, errno.ENOSPC, errno.EROFS})
+"""Errors of changes while the store is unavailable or full, or when another mount has the scope."""
 
-VANISHED = frozenset({errno.ENOENT, errno.ENOTDIR})
+MISSING = frozenset({errno.ENOENT, errno.ENOTDIR})
 _PAUSE_SECONDS = 0.02
 
 
 class ScopeLost(Exception):
-    """The scope has been claimed by another mount: this one may never change anything again."""
+    """Another mount has claimed the scope, so this mount must never change anything again."""
 
 
 class Writer:
-    """Works in *directory*, whose content *model* describes, and tells *log*."""
+    """Works in *directory* with the content of *model*, and writes to *log*."""
 
     def __init__(self, directory: bytes, model: Model, log: Log, seed: str) -> None:
         self._directory = directory
@@ -50,11 +51,11 @@ class Writer:
         self._unsettled = False
 
     def work(self) -> None:
-        """Do operations until told to stop or the mount is gone. Raises OSError, AssertionError for broken promises."""
+        """Run operations until told to stop or the mount ends. A broken guarantee raises OSError or AssertionError."""
         try:
             self._work()
         except OSError as error:
-            if error.errno not in GONE:
+            if error.errno not in DAEMON_GONE:
                 raise
 
     def _work(self) -> None:
@@ -65,34 +66,34 @@ class Writer:
             self._be_refused()
 
     def _next(self) -> Operation:
-        return Chooser(self._model, self._rng).next()
+        return OperationChooser(self._model, self._rng).next()
 
     def _do(self, operation: Operation) -> None:
-        self._log.intend(operation)
+        self._log.begin(operation)
         steps = 0
         try:
             for _ in operation.run(self._directory):
                 self._log.step()
                 steps += 1
-        except CutShort:
-            self._recover(TransactionInDoubt(operation, steps, errno.EIO))
+        except PartialWrite:
+            self._recover(OperationInDoubt(operation, steps, errno.EIO))
         except OSError as error:
-            if error.errno not in FAILING:
+            if error.errno not in STORE_ERRORS:
                 raise
-            self._recover(TransactionInDoubt(operation, steps, error.errno))
+            self._recover(OperationInDoubt(operation, steps, error.errno))
         else:
             self._log.acknowledge()
             apply(self._model, operation)
-        self._look()
+        self._record_stats()
 
-    def _look(self) -> None:
+    def _record_stats(self) -> None:
         for path in self._model.take_touched():
-            self._log.saw(path, stamp_of(os.lstat(os.path.join(self._directory, path))))
+            self._log.stat_result(path, stamp_of(os.lstat(os.path.join(self._directory, path))))
 
     # --- after a failure
 
-    def _recover(self, doubt: TransactionInDoubt) -> None:
-        """Wait until changes work again, find out what has come of *doubt*, and go on from there."""
+    def _recover(self, doubt: OperationInDoubt) -> None:
+        """Wait until changes work again, find out the outcome of *doubt*, and continue from this state."""
         assert doubt.error is not None
         self._log.fail(doubt.error)
         self._unsettled = doubt.error == errno.EIO or doubt.steps > 0
@@ -103,35 +104,37 @@ class Writer:
         self._unsettled = False
 
     def _touch(self, path: bytes) -> None:
-        """Set the times of *path*, as soon as that works; it need not be there. Raises ScopeLost."""
+        """Set the times of *path* as soon as that works. A missing path is not an error. Raises ScopeLost."""
         while True:
             try:
                 os.utime(path, follow_symlinks=False)
             except OSError as error:
-                if error.errno in VANISHED:
+                if error.errno in MISSING:
                     return
                 if error.errno == errno.EROFS:
                     raise ScopeLost from error
-                if error.errno not in FAILING:
+                if error.errno not in STORE_ERRORS:
                     raise
             else:
                 return
             self._read_something()
-            time.sleep(_PAUSE_SECONDS)  # between tries that fail at once: else they would drown out all other requests
+            time.sleep(
+                _PAUSE_SECONDS
+            )  # between attempts that fail at once: otherwise they would block all other requests
 
     def _read_something(self) -> None:
-        """Read a file: that never fails, whatever becomes of the store. Its name may be in doubt."""
+        """Read a file, which must work in any state of the store. Its name may be in doubt."""
         files = [path for path, node in self._model.walk() if node.is_regular]
         if files:
             try:
                 with open(os.path.join(self._directory, self._rng.choice(files)), "rb") as file:
                     file.read()
             except OSError as error:
-                if error.errno not in VANISHED:
+                if error.errno not in MISSING:
                     raise
 
     def _be_refused(self) -> None:
-        """Go on trying until told to stop: nothing may work, but reading."""
+        """Try operations until told to stop: only reading may work."""
         while not _told_to_stop():
             operation = self._next()
             if not concerned(self._model, operation):
@@ -140,15 +143,15 @@ class Writer:
             self._read_something()
 
     def _refusal(self, operation: Operation) -> int:
-        """Return the error with which *operation* fails; where a name is in doubt, the kernel may be the one."""
+        """Return the error with which *operation* fails. If a name is in doubt, the error may come from the kernel."""
         try:
             for _ in operation.run(self._directory):
                 raise AssertionError(f"acknowledged after the scope was lost: {operation}")
         except OSError as error:
-            if error.errno is None or not (error.errno == errno.EROFS or self._unsettled) or error.errno in GONE:
+            if error.errno is None or not (error.errno == errno.EROFS or self._unsettled) or error.errno in DAEMON_GONE:
                 raise
             return error.errno
-        raise AssertionError(f"did nothing after the scope was lost, and without an error: {operation}")
+        raise AssertionError(f"no error and no change after the scope was lost: {operation}")
 
 
 def _told_to_stop() -> bool:
@@ -156,7 +159,7 @@ def _told_to_stop() -> bool:
 
 
 def main() -> None:
-    """Run as the head of this module says."""
+    """Run the writer that the command line describes."""
     directory, model, log, seed = sys.argv[1:]
     os.umask(0)
     Writer(os.fsencode(directory), pickle.loads(Path(model).read_bytes()), Log(Path(log)), seed).work()

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.tree.actions import Actions
 from tests.tree.choices import (
     CHOICES,
+    CHUNKS,
     COUNTS,
     ELAPSED,
     FLAGS,
@@ -21,7 +22,6 @@ from tests.tree.choices import (
     MAYBE_NAMES,
     MODES,
     NAMES,
-    PIECES,
     POSITIONS,
     TIMES,
     VALUES,
@@ -87,7 +87,7 @@ class TreeMachine(RuleBasedStateMachine):
 
     # --- one inode
 
-    @rule(choice=CHOICE, offset=POSITION, piece=st.sampled_from(PIECES), count=st.sampled_from(COUNTS))
+    @rule(choice=CHOICE, offset=POSITION, piece=st.sampled_from(CHUNKS), count=st.sampled_from(COUNTS))
     def write(self, choice: int, offset: int, piece: bytes, count: int) -> None:
         self.both.write(self.both.node(choice, stat.S_IFREG), offset, piece * count)
 

@@ -69,7 +69,7 @@ class Walk:
 
     def write(self) -> None:
         offset, count = self.chance.choice(choices.POSITIONS), self.chance.choice(choices.COUNTS)
-        self.both.write(self._node(stat.S_IFREG), offset, self.chance.choice(choices.PIECES) * count)
+        self.both.write(self._node(stat.S_IFREG), offset, self.chance.choice(choices.CHUNKS) * count)
 
     def truncate(self) -> None:
         self.both.truncate(self._node(stat.S_IFREG), self.chance.choice(choices.POSITIONS))

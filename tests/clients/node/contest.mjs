@@ -1,5 +1,5 @@
-// Writers that all expect the modification time they all saw: MOUNTPOINT. In each round exactly one may win, and its
-// content must be what stands there.
+// All writers expect the modification time that all of them have read: MOUNTPOINT. In each round exactly one may succeed,
+// and the file must have its content.
 
 import { readFileSync } from 'node:fs';
 import { VfsdFilesystem } from 'vfsd';
@@ -10,10 +10,10 @@ const [mountpoint] = process.argv.slice(2);
 const writers = Array.from({ length: 16 }, () => new VfsdFilesystem({ mountpoint }));
 
 /** @type {Set<number>} */
-const won = new Set();
+const winnerCounts = new Set();
 /** @type {Set<string>} */
-const lost = new Set();
-let kept = true;
+const errors = new Set();
+let contentMatches = true;
 
 await writers[0].writeFile('contested.md', '');
 for (let round = 0; round < ROUNDS; round += 1) {
@@ -22,9 +22,9 @@ for (let round = 0; round < ROUNDS; round += 1) {
     writers.map((writer, number) => writer.writeFile('contested.md', `${round} ${number}`, { expectedMtime })),
   );
   const winners = outcomes.flatMap(({ status }, number) => (status === 'fulfilled' ? [number] : []));
-  won.add(winners.length);
-  for (const outcome of outcomes) if (outcome.status === 'rejected') lost.add(outcome.reason.constructor.name);
-  kept &&= readFileSync(`${mountpoint}/contested.md`, 'utf-8') === `${round} ${winners[0]}`;
+  winnerCounts.add(winners.length);
+  for (const outcome of outcomes) if (outcome.status === 'rejected') errors.add(outcome.reason.constructor.name);
+  contentMatches &&= readFileSync(`${mountpoint}/contested.md`, 'utf-8') === `${round} ${winners[0]}`;
 }
-print({ rounds: ROUNDS, won: [...won], lost: [...lost], kept });
+print({ rounds: ROUNDS, winnerCounts: [...winnerCounts], errors: [...errors], contentMatches });
 await Promise.all(writers.map((writer) => writer._destroy()));

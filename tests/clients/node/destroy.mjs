@@ -1,4 +1,4 @@
-// All that a scope has stored is dropped, for good, and its mount ends: MOUNTPOINT. Prints what was there.
+// Drop everything that a scope has stored, and end its mount: MOUNTPOINT. Prints the paths of its files.
 
 import { VfsdFilesystem } from 'vfsd';
 import { print } from './report.mjs';

@@ -1,4 +1,4 @@
-// The Mastra example, with a scripted model in place of the real one.
+// The Mastra example with a scripted model instead of a real one.
 
 import { Mount } from '../../../examples/mastra/mount.mjs';
 import { run } from '../../../examples/mastra/run.mjs';
@@ -6,11 +6,11 @@ import { scripted } from './model.mjs';
 import { print } from './report.mjs';
 
 const FACTS = 'The bridge is closed on Mondays [user]\nThe ferry costs 4 euros [user]\n';
-let told = '';
+let firstPrompt = '';
 
 const model = scripted([
   (prompt) => {
-    told = prompt;
+    firstPrompt = prompt;
     return { type: 'tool', name: 'skill', input: { name: 'field-notes' } };
   },
   (prompt) => {
@@ -19,12 +19,12 @@ const model = scripted([
   },
   () => ({ type: 'text', text: 'noted' }),
   () => ({ type: 'tool', name: 'mastra_workspace_read_file', input: { path: 'notes/facts.md' } }),
-  (prompt) => ({ type: 'text', text: prompt.match(/4 euros \[\w+\]/)?.[0] ?? 'not known any more' }),
+  (prompt) => ({ type: 'text', text: prompt.match(/4 euros \[\w+\]/)?.[0] ?? 'the fact is not in the prompt' }),
 ]);
 
 const mount = new Mount();
 try {
-  print({ ...(await run(model, mount, () => {})), told });
+  print({ ...(await run(model, mount, () => {})), prompt: firstPrompt });
 } finally {
   mount.remove();
 }

@@ -1,4 +1,4 @@
-// The two file systems of Mastra that these programs are pointed at: `local DIRECTORY` and `vfsd MOUNTPOINT`.
+// The two file systems of Mastra that these programs use: `local DIRECTORY` and `vfsd MOUNTPOINT`.
 
 import { LocalFilesystem } from '@mastra/core/workspace';
 import { VfsdFilesystem } from 'vfsd';

@@ -1,5 +1,5 @@
-// The guard under haste: a file is read by a tool, at once changed by somebody else, and then written by a tool. However
-// short the time between, the write must be refused: KIND DIRECTORY TIMES. Prints how many writes were, and were not.
+// A tool reads a file, another program changes it at once, and then a tool writes it. The write must be refused, however
+// short the time between is: KIND DIRECTORY TIMES. Prints how many writes were refused, and how many changes were lost.
 
 import { FileReadRequiredError, StaleFileError, WORKSPACE_TOOLS, Workspace, createWorkspaceTools } from '@mastra/core/workspace';
 import { appendFileSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ const counted = { refused: 0, lost: 0 };
 writeFileSync(`${directory}/a.md`, '');
 for (let number = 0; number < Number(times); number += 1) {
   await tools[READ_FILE].execute({ path: 'a.md' }, { workspace });
-  appendFileSync(`${directory}/a.md`, 'somebody else was here\n');
+  appendFileSync(`${directory}/a.md`, 'changed by another program\n');
   try {
     await tools[WRITE_FILE].execute({ path: 'a.md', content: '' }, { workspace });
     counted.lost += 1;

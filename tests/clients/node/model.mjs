@@ -1,22 +1,22 @@
-// A model that says what a test tells it to: enough of the interface that Mastra's Agent asks of one (specification v2).
+// A model with scripted answers: the part of the model interface that Mastra's Agent uses (specification v2).
 
-/** @typedef {{ type: 'text', text: string } | { type: 'tool', name: string, input: Record<string, unknown> }} Turn */
-/** @typedef {(prompt: string) => Turn | Promise<Turn>} Answer */
+/** @typedef {{ type: 'text', text: string } | { type: 'tool', name: string, input: Record<string, unknown> }} Answer */
+/** @typedef {(prompt: string) => Answer | Promise<Answer>} Script */
 
 /**
- * Return a model that answers its calls in turn. Each answer is given the whole prompt, as JSON.
- * @param {Answer[]} answers
+ * Return a model that answers its calls one after the other. Each script gets the complete prompt as JSON.
+ * @param {Script[]} scripts
  * @returns {any}
  */
-export function scripted(answers) {
+export function scripted(scripts) {
   let call = 0;
   /** @param {{ prompt: unknown }} options */
   const respond = async ({ prompt }) => {
-    const answer = answers[call];
+    const script = scripts[call];
     call += 1;
-    if (answer === undefined) throw new Error(`the model was asked ${call} times, and has ${answers.length} answers`);
-    const turn = await answer(JSON.stringify(prompt));
-    return { turn, finishReason: turn.type === 'tool' ? 'tool-calls' : 'stop', usage: USAGE };
+    if (script === undefined) throw new Error(`the model was called ${call} times, but has ${scripts.length} answers`);
+    const answer = await script(JSON.stringify(prompt));
+    return { answer, finishReason: answer.type === 'tool' ? 'tool-calls' : 'stop', usage: USAGE };
   };
   return {
     specificationVersion: 'v2',
@@ -24,29 +24,29 @@ export function scripted(answers) {
     modelId: 'scripted',
     supportedUrls: {},
     doGenerate: async (/** @type {any} */ options) => {
-      const { turn, ...rest } = await respond(options);
-      return { ...rest, content: [whole(turn, call)], warnings: [] };
+      const { answer, ...rest } = await respond(options);
+      return { ...rest, content: [completePart(answer, call)], warnings: [] };
     },
     doStream: async (/** @type {any} */ options) => {
-      const { turn, ...rest } = await respond(options);
-      return { stream: streamOf([{ type: 'stream-start', warnings: [] }, ...pieces(turn, call), { type: 'finish', ...rest }]) };
+      const { answer, ...rest } = await respond(options);
+      return { stream: streamOf([{ type: 'stream-start', warnings: [] }, ...streamParts(answer, call), { type: 'finish', ...rest }]) };
     },
   };
 }
 
 const USAGE = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
 
-/** @param {Turn} turn @param {number} call */
-function whole(turn, call) {
-  if (turn.type === 'text') return turn;
-  return { type: 'tool-call', toolCallId: `call-${call}`, toolName: turn.name, input: JSON.stringify(turn.input) };
+/** @param {Answer} answer @param {number} call */
+function completePart(answer, call) {
+  if (answer.type === 'text') return answer;
+  return { type: 'tool-call', toolCallId: `call-${call}`, toolName: answer.name, input: JSON.stringify(answer.input) };
 }
 
-/** @param {Turn} turn @param {number} call */
-function pieces(turn, call) {
-  if (turn.type === 'tool') return [whole(turn, call)];
+/** @param {Answer} answer @param {number} call */
+function streamParts(answer, call) {
+  if (answer.type === 'tool') return [completePart(answer, call)];
   const id = `text-${call}`;
-  return [{ type: 'text-start', id }, { type: 'text-delta', id, delta: turn.text }, { type: 'text-end', id }];
+  return [{ type: 'text-start', id }, { type: 'text-delta', id, delta: answer.text }, { type: 'text-end', id }];
 }
 
 /** @param {unknown[]} parts */

@@ -1,4 +1,4 @@
-// A client that lives through outages of the daemon, told by its standard input when to ask: MOUNTPOINT.
+// One client during outages of the daemon: MOUNTPOINT. Each line of standard input is a request to send.
 
 import { createInterface } from 'node:readline';
 import { ControlClient, VfsdError } from 'vfsd/control';

@@ -1,12 +1,11 @@
-// What the programs here have in common: they run a table of steps on a directory and print, as JSON, what each gave.
-// Results that must differ between two directories (where they lie, when something happened) are made alike here and
-// nowhere else.
+// The programs in this directory run a list of steps and print the results as JSON. Some parts of a result always differ
+// between two directories: the path and the time. Only this module replaces them with equal values.
 
 /** @typedef {[name: string, run: () => unknown]} Step */
 
 /**
- * Run the steps in order and return what each returned or threw.
- * @param {string} directory whose name is written as BASE
+ * Run the steps in order, and return the result or the error of each one.
+ * @param {string} directory its path is replaced with BASE
  * @param {Step[]} steps
  */
 export async function outcomes(directory, steps) {
@@ -45,7 +44,7 @@ function plain(value, directory) {
   return value ?? null;
 }
 
-/** Listings have no order of their own. @param {any} one @param {any} other */
+/** Sort, because a listing has no defined order. @param {any} one @param {any} other */
 function byName(one, other) {
   const [a, b] = [one?.name ?? one, other?.name ?? other].map(String);
   return a < b ? -1 : Number(a > b);

@@ -1,9 +1,9 @@
-// Seeds from Node, read as files and as skills, and a skill seeded anew: MOUNTPOINT. Mastra looks at
-// the times of directories here, its default: a seed that changes has to move those of its own.
+// Seed from Node, read the seeds as files and as skills, and seed a skill again: MOUNTPOINT. By default Mastra checks the
+// times of directories, so a changed seed must change the times of its directories.
 
 import { Workspace } from '@mastra/core/workspace';
 import { execFileSync } from 'node:child_process';
-import { setTimeout as later } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { VfsdError, VfsdFilesystem } from 'vfsd';
 import { print } from './report.mjs';
 
@@ -14,7 +14,7 @@ const references = { 'style.md': 'Prefer short names.\n' };
 const more = { files: { 'scripts/check.sh': '#!/bin/sh\necho checked\n' }, modes: { 'scripts/check.sh': 0o755 } };
 
 /** @param {Promise<unknown>} refused */
-const code = (refused) => refused.then(() => 'nothing', (error) => (error instanceof VfsdError ? error.code : String(error)));
+const code = (refused) => refused.then(() => 'no error', (error) => (error instanceof VfsdError ? error.code : String(error)));
 
 const seeded = [
   await filesystem.seedFile('readme.md', 'hello\n'),
@@ -32,8 +32,8 @@ const { skills } = workspace;
 const descriptions = async () => (await skills.list()).map(({ name, description }) => `${name}: ${description}`);
 
 const before = await descriptions();
-const looked = Date.now();
-while (Date.now() <= looked) await later(1);
+const checked = Date.now();
+while (Date.now() <= checked) await delay(1);
 seeded.push(await filesystem.seedSkill('skills/review', skill('Reviews maps'), references, more));
 await skills.maybeRefresh();
 

@@ -1,18 +1,18 @@
-// Skills as Mastra finds them below `skills/`, reads them and notices that they have changed: DIRECTORY, an empty one.
-// Mastra looks for changes every 30 s at most; here that is never too soon, which is its clock turned forward.
+// Mastra finds skills below `skills/`, reads them and notices their changes: DIRECTORY, an empty one. Mastra checks for
+// changes once in 30 s at most. This program removes the limit, so that Mastra can check at any time.
 
 import { LocalFilesystem, Workspace } from '@mastra/core/workspace';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { setTimeout as later } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { outcomes, print } from './report.mjs';
 
 const [directory] = process.argv.slice(2);
 const REVIEW = `${directory}/skills/review`;
 
-/** @param {string} place @param {string} name @param {string} description */
-function writeSkill(place, name, description) {
-  mkdirSync(place, { recursive: true });
-  writeFileSync(`${place}/SKILL.md`, `---\nname: ${name}\ndescription: ${description}\n---\nDo it with care.\n`);
+/** @param {string} path @param {string} name @param {string} description */
+function writeSkill(path, name, description) {
+  mkdirSync(path, { recursive: true });
+  writeFileSync(`${path}/SKILL.md`, `---\nname: ${name}\ndescription: ${description}\n---\nDo it with care.\n`);
 }
 
 writeSkill(REVIEW, 'review', 'Reviews code');
@@ -36,15 +36,15 @@ async function workspaceOf(checkSkillFileMtime) {
   return workspace.skills;
 }
 
-const careful = await workspaceOf(true);
+const checksFiles = await workspaceOf(true);
 const skills = await workspaceOf(false);
 /** @param {typeof skills} of */
 const descriptions = async (of) => (await of.list()).map(({ name, description }) => `${name}: ${description}`);
 
-/** Change something in a later millisecond than that of Mastra's last look, and let it look. @param {() => void} change */
+/** Change something at least one millisecond after Mastra's last check, and let Mastra check again. @param {() => void} change */
 async function changed(change, of = skills) {
-  const looked = Date.now();
-  while (Date.now() <= looked + 10) await later(1); // tmpfs follows a clock of 4 ms
+  const checked = Date.now();
+  while (Date.now() <= checked + 10) await delay(1); // the clock of tmpfs advances every 4 ms
   change();
   await of.maybeRefresh();
   return descriptions(of);
@@ -54,7 +54,7 @@ print(await outcomes(directory, [
   ['list', () => skills.list()],
   ['get', () => skills.get('review')],
   ['get by path', () => skills.get('skills/review')],
-  ['get nothing', () => skills.get('none')],
+  ['get a missing skill', () => skills.get('none')],
   ['has', () => skills.has('review')],
   ['search', () => skills.search('short').then((found) => found.map(({ score, ...rest }) => rest))],
   ['reference', () => skills.getReference('review', 'references/style.md')],
@@ -67,7 +67,7 @@ print(await outcomes(directory, [
     await skills.listReferences('review'), await skills.listScripts('review'), await skills.listAssets('review'),
   ]],
   ['nothing has changed', () => changed(() => {})],
-  ['rewritten in place', () => changed(() => writeSkill(REVIEW, 'review', 'Reviews prose'), careful)],
+  ['rewritten in place', () => changed(() => writeSkill(REVIEW, 'review', 'Reviews prose'), checksFiles)],
   ['replaced by another file', () => changed(() => {
     writeSkill(`${directory}/draft`, 'review', 'Reviews maps');
     renameSync(`${directory}/draft/SKILL.md`, `${REVIEW}/SKILL.md`);

@@ -1,4 +1,4 @@
-// The client of the control socket by itself: MOUNTPOINT.
+// The client of the control socket: MOUNTPOINT.
 
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { VfsdFilesystem } from 'vfsd';
@@ -9,10 +9,10 @@ const [mountpoint] = process.argv.slice(2);
 const client = new ControlClient(mountpoint);
 
 /** @param {string} op @param {Record<string, unknown>} arguments_ */
-async function refusal(op, arguments_) {
+async function errorCode(op, arguments_) {
   try {
     await client.request(op, arguments_);
-    return 'nothing';
+    return 'no error';
   } catch (error) {
     if (!(error instanceof VfsdError)) throw error;
     return error.code;
@@ -28,21 +28,21 @@ const { mtime_ns: modified } = await client.request('stat', { path: 'a.bin' });
 const big = Buffer.alloc(3 * 2 ** 20, 'vfsd');
 await client.request('write_file', { path: 'big.bin', data: big.toString('base64') });
 const { data } = await client.request('read_file', { path: 'big.bin' });
-if (!big.equals(Buffer.from(data, 'base64')) || !big.equals(readFileSync(`${mountpoint}/big.bin`))) throw new Error('not what was written');
+if (!big.equals(Buffer.from(data, 'base64')) || !big.equals(readFileSync(`${mountpoint}/big.bin`))) throw new Error('the read content is not the written content');
 
-const hung = refusal('info', {});
+const closed = errorCode('info', {});
 await client.close();
-const anew = await Promise.all([refusal('info', {}), refusal('info', {})]); // while the old connection is still closing
+const reconnected = await Promise.all([errorCode('info', {}), errorCode('info', {})]); // while the old connection is still closing
 
 const filesystem = new VfsdFilesystem({ mountpoint });
 print({
   pipelined: pieces.map((piece) => Buffer.from(piece.data, 'base64')[0]),
   exact: modified === statSync(`${mountpoint}/a.bin`, { bigint: true }).mtimeNs,
   large: Buffer.from(data, 'base64').length,
-  refused: [await refusal('stat', { path: 'none' }), await refusal('fly', {}), await refusal('stat', { path: 7 })],
+  refused: [await errorCode('stat', { path: 'none' }), await errorCode('fly', {}), await errorCode('stat', { path: 7 })],
   all: await filesystem.listAllPaths(),
-  hung: await hung,
-  anew,
+  closed: await closed,
+  reconnected,
   flushed: (await filesystem.flush()) ?? null,
 });
 await filesystem._destroy();

@@ -1,9 +1,9 @@
-// The workspace tools that Mastra gives an agent, with the guard that a file must be read before it is written:
+// The workspace tools that Mastra gives an agent, with the rule that a file must be read before it is written:
 // KIND DIRECTORY, an empty one.
 
 import { WORKSPACE_TOOLS, Workspace, createWorkspaceTools } from '@mastra/core/workspace';
 import { appendFileSync } from 'node:fs';
-import { setTimeout as later } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { filesystem } from './filesystems.mjs';
 import { outcomes, print } from './report.mjs';
 
@@ -20,9 +20,9 @@ const tools = await createWorkspaceTools(workspace);
 /** @param {string} tool @param {Record<string, unknown>} input */
 const use = (tool, input) => tools[tool].execute(input, { workspace });
 
-/** Somebody else changes a file, later than the millisecond in which it was read. @param {string} text */
-async function meddle(text) {
-  await later(10); // tmpfs follows a clock of 4 ms; a mount needs no such pause (guard.mjs)
+/** Another program changes the file, at least one millisecond after the read. @param {string} text */
+async function appendFromOutside(text) {
+  await delay(10); // the clock of tmpfs advances every 4 ms; a mount needs no pause (guard.mjs)
   appendFileSync(`${directory}/notes/a.md`, text);
 }
 
@@ -34,26 +34,26 @@ print(await outcomes(directory, [
   ['edit it', () => use(EDIT_FILE, { path: 'notes/a.md', old_string: 'one', new_string: 'uno' })],
   ['edit it again unread', () => use(EDIT_FILE, { path: 'notes/a.md', old_string: 'two', new_string: 'dos' })],
   ['read it again', () => use(READ_FILE, { path: 'notes/a.md', showLineNumbers: false })],
-  ['somebody appends', () => meddle('three\n')],
-  ['edit what has changed', () => use(EDIT_FILE, { path: 'notes/a.md', old_string: 'uno', new_string: 'one' })],
-  ['write what has changed', () => use(WRITE_FILE, { path: 'notes/a.md', content: 'x' })],
+  ['another program appends', () => appendFromOutside('three\n')],
+  ['edit the changed file', () => use(EDIT_FILE, { path: 'notes/a.md', old_string: 'uno', new_string: 'one' })],
+  ['write the changed file', () => use(WRITE_FILE, { path: 'notes/a.md', content: 'x' })],
   ['read the change', () => use(READ_FILE, { path: 'notes/a.md' })],
   ['write it', () => use(WRITE_FILE, { path: 'notes/a.md', content: 'eins\nzwei\neins\n' })],
   ['read what was written', () => use(READ_FILE, { path: 'notes/a.md' })],
-  ['edit what is there twice', () => use(EDIT_FILE, { path: 'notes/a.md', old_string: 'eins', new_string: 'x' })],
+  ['edit a text that occurs twice', () => use(EDIT_FILE, { path: 'notes/a.md', old_string: 'eins', new_string: 'x' })],
   ['read once more', () => use(READ_FILE, { path: 'notes/a.md', offset: 2, limit: 1 })],
   ['edit all', () => use(EDIT_FILE, { path: 'notes/a.md', old_string: 'eins', new_string: 'x', replace_all: true })],
-  ['edit what is not there', () => use(EDIT_FILE, { path: 'none.md', old_string: 'a', new_string: 'b' })],
-  ['read what is not there', () => use(READ_FILE, { path: 'none.md' })],
+  ['edit a missing file', () => use(EDIT_FILE, { path: 'none.md', old_string: 'a', new_string: 'b' })],
+  ['read a missing file', () => use(READ_FILE, { path: 'none.md' })],
   ['read outside', () => use(READ_FILE, { path: '../none.md' })],
   ['write a second', () => use(WRITE_FILE, { path: 'src/deep/b.ts', content: 'export const two = 2;\n' })],
   ['list', () => use(LIST_FILES, { path: '.' })],
   ['list deep', () => use(LIST_FILES, { path: '.', maxDepth: 5 })],
   ['list by pattern', () => use(LIST_FILES, { path: '.', pattern: '**/*.ts' })],
-  ['list nothing', () => use(LIST_FILES, { path: 'none' })],
+  ['list a missing directory', () => use(LIST_FILES, { path: 'none' })],
   ['grep', () => use(GREP, { pattern: 'zwei|two', path: '.' })],
   ['grep one kind', () => use(GREP, { pattern: 'T[WO]+', path: '**/*.ts', caseSensitive: false })],
-  ['grep in vain', () => use(GREP, { pattern: 'nowhere', path: '.' })],
+  ['grep without a match', () => use(GREP, { pattern: 'nowhere', path: '.' })],
   ['stat', () => use(FILE_STAT, { path: 'src/deep/b.ts' })],
   ['mkdir', () => use(MKDIR, { path: 'new/er' })],
   ['delete a tree, not recursive', () => use(DELETE, { path: 'src' })],

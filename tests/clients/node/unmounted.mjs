@@ -1,4 +1,4 @@
-// A filesystem whose mount is not there: DIRECTORY.
+// A filesystem at a directory that is not a mount: DIRECTORY.
 
 import { VfsdFilesystem } from 'vfsd';
 import { outcomes, print } from './report.mjs';

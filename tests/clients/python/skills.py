@@ -1,4 +1,4 @@
-"""What deepagents tells its model of the skills in a directory, which is given: printed as JSON. No model is asked."""
+"""Print, as JSON, the prompt that deepagents builds from the skills in DIRECTORY. No real model is used."""
 
 import json
 import sys
@@ -13,30 +13,30 @@ from langchain_core.outputs import ChatGeneration, ChatResult  # type: ignore[im
 from pydantic import Field  # type: ignore[import-not-found]  # the same
 
 
-class Listener(BaseChatModel):  # type: ignore[misc]  # for mypy it is Any
-    """A model that keeps what it is told, and has nothing to add."""
+class RecordingModel(BaseChatModel):  # type: ignore[misc]  # for mypy it is Any
+    """A model that records its prompts, and answers only "done"."""
 
-    told: list[str] = Field(default_factory=list)
+    prompts: list[str] = Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:
-        return "listener"
+        return "recording"
 
-    def bind_tools(self, tools: Sequence[Any], **given: Any) -> "Listener":
-        """Take no tools, for it calls none."""
+    def bind_tools(self, tools: Sequence[Any], **given: Any) -> "RecordingModel":
+        """Ignore the tools, because the model calls none."""
         return self
 
     def _generate(self, messages: list[BaseMessage], *given: Any, **more: Any) -> ChatResult:
-        self.told.append(str(messages[0].content))
+        self.prompts.append(str(messages[0].content))
         return ChatResult(generations=[ChatGeneration(message=AIMessage("done"))])
 
 
 def main() -> None:
-    """Run an agent once."""
-    model, backend = Listener(), FilesystemBackend(root_dir=sys.argv[1], virtual_mode=True)
+    """Run an agent once, and print the prompts."""
+    model, backend = RecordingModel(), FilesystemBackend(root_dir=sys.argv[1], virtual_mode=True)
     agent = create_deep_agent(model=model, backend=backend, skills=["/skills"])
     agent.invoke({"messages": [("user", "Review this.")]})
-    print(json.dumps(model.told))
+    print(json.dumps(model.prompts))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
-"""Reading and writing: flags of open, offsets, holes, and the calls that copy."""
+"""Reading and writing: flags of open, offsets, holes, and calls that copy."""
 
 import os
 import tempfile
 from errno import EBADF, EEXIST, EINVAL, EISDIR, ENOENT, ENOTDIR
 from pathlib import Path
 
-from tests.mount.actors import acting
-from tests.mount.calls import opened, refused
+from tests.mount.other_process import other_process
+from tests.support.files import opened, refused
 
 _CHUNK = 16_384
 
 
-def writes_across_blocks(place: Path) -> None:
-    file = place / "file"
+def writes_across_blocks(workdir: Path) -> None:
+    file = workdir / "file"
     model = bytearray()
     with opened(file, os.O_RDWR | os.O_CREAT) as fd:
         for number, offset in enumerate((0, 4095, 4096, _CHUNK - 1, _CHUNK, 3 * _CHUNK - 7, 100, 2 * _CHUNK + 5)):
@@ -25,15 +25,15 @@ def writes_across_blocks(place: Path) -> None:
     assert file.stat().st_size == len(model)
 
 
-def large_writes(place: Path) -> None:
+def large_writes(workdir: Path) -> None:
     data = os.urandom(1 << 16) * 80
-    (place / "file").write_bytes(data)
-    assert (place / "file").read_bytes() == data
+    (workdir / "file").write_bytes(data)
+    assert (workdir / "file").read_bytes() == data
 
 
-def reads_at_and_past_the_end(place: Path) -> None:
-    (place / "file").write_bytes(b"content")
-    with opened(place / "file", os.O_RDONLY) as fd:
+def reads_at_and_past_the_end(workdir: Path) -> None:
+    (workdir / "file").write_bytes(b"content")
+    with opened(workdir / "file", os.O_RDONLY) as fd:
         assert os.pread(fd, 100, 0) == b"content"
         assert os.pread(fd, 100, 7) == os.pread(fd, 100, 1 << 40) == b""
         assert os.pread(fd, 0, 0) == b""
@@ -41,8 +41,8 @@ def reads_at_and_past_the_end(place: Path) -> None:
             os.write(fd, b"x")
 
 
-def sparse_files(place: Path) -> None:
-    file = place / "file"
+def sparse_files(workdir: Path) -> None:
+    file = workdir / "file"
     with opened(file, os.O_RDWR | os.O_CREAT) as fd:
         os.pwrite(fd, b"end", 10 << 20)
         info = os.fstat(fd)
@@ -54,8 +54,8 @@ def sparse_files(place: Path) -> None:
         assert os.fstat(fd).st_blocks >= 16
 
 
-def truncate_to_a_terabyte_and_back(place: Path) -> None:
-    file = place / "file"
+def truncate_to_a_terabyte_and_back(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(b"content")
     os.truncate(file, 1 << 40)
     assert file.stat().st_size == 1 << 40
@@ -71,8 +71,8 @@ def truncate_to_a_terabyte_and_back(place: Path) -> None:
     assert file.read_bytes() == b"cont\0\0\0\0"
 
 
-def what_was_cut_off_reads_as_zeros(place: Path) -> None:
-    file = place / "file"
+def truncated_content_reads_as_zeros(workdir: Path) -> None:
+    file = workdir / "file"
     for size in (1, 4095, 4096, _CHUNK - 1, _CHUNK, _CHUNK + 1):
         file.write_bytes(b"x" * 3 * _CHUNK)
         os.truncate(file, size)
@@ -84,20 +84,20 @@ def what_was_cut_off_reads_as_zeros(place: Path) -> None:
         assert file.read_bytes() == b"x" * size + bytes(2 * _CHUNK - size) + b"y"
 
 
-def truncation_errnos(place: Path) -> None:
-    (place / "file").touch()
+def truncation_errnos(workdir: Path) -> None:
+    (workdir / "file").touch()
     with refused(EISDIR):
-        os.truncate(place, 0)
+        os.truncate(workdir, 0)
     with refused(EINVAL):
-        os.truncate(place / "file", -1)
+        os.truncate(workdir / "file", -1)
     with refused(ENOENT):
-        os.truncate(place / "missing", 0)
-    with opened(place / "file", os.O_RDONLY) as fd, refused(EINVAL):
+        os.truncate(workdir / "missing", 0)
+    with opened(workdir / "file", os.O_RDONLY) as fd, refused(EINVAL):
         os.ftruncate(fd, 0)
 
 
-def the_largest_offset(place: Path) -> None:
-    with opened(place / "file", os.O_RDWR | os.O_CREAT) as fd:
+def the_largest_offset(workdir: Path) -> None:
+    with opened(workdir / "file", os.O_RDWR | os.O_CREAT) as fd:
         for offset in (2**63 - 1, 2**63 - 2):
             with refused(EINVAL):
                 os.pwrite(fd, b"xx", offset)
@@ -107,8 +107,8 @@ def the_largest_offset(place: Path) -> None:
         assert os.pread(fd, 2, 2**63 - 3) == b"\0x"
 
 
-def o_trunc(place: Path) -> None:
-    file = place / "file"
+def o_trunc(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(b"x" * 50_000)
     with opened(file, os.O_WRONLY | os.O_TRUNC) as fd:
         assert os.fstat(fd).st_size == file.stat().st_size == 0
@@ -120,51 +120,51 @@ def o_trunc(place: Path) -> None:
     assert file.stat().st_blocks == 0
 
 
-def o_excl(place: Path) -> None:
-    with opened(place / "file", os.O_WRONLY | os.O_CREAT | os.O_EXCL):
+def o_excl(workdir: Path) -> None:
+    with opened(workdir / "file", os.O_WRONLY | os.O_CREAT | os.O_EXCL):
         pass
-    for path in (place / "file", place):
+    for path in (workdir / "file", workdir):
         with refused(EEXIST), opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
             pass
 
 
-def o_directory(place: Path) -> None:
-    (place / "file").touch()
-    with refused(ENOTDIR), opened(place / "file", os.O_RDONLY | os.O_DIRECTORY):
+def o_directory(workdir: Path) -> None:
+    (workdir / "file").touch()
+    with refused(ENOTDIR), opened(workdir / "file", os.O_RDONLY | os.O_DIRECTORY):
         pass
-    with refused(EISDIR), opened(place, os.O_RDWR):
+    with refused(EISDIR), opened(workdir, os.O_RDWR):
         pass
 
 
-def o_append_by_several_processes(place: Path) -> None:
-    file = place / "log"
+def o_append_by_several_processes(workdir: Path) -> None:
+    file = workdir / "log"
     file.touch()
     with (
-        acting("append", file, "a", 150) as a,
-        acting("append", file, "b", 150) as b,
-        acting("append", file, "c", 150) as c,
+        other_process("append", file, "a", 150) as a,
+        other_process("append", file, "b", 150) as b,
+        other_process("append", file, "c", 150) as c,
     ):
-        assert [actor.hear() for actor in (a, b, c)] == ["ready"] * 3
-        for actor in (a, b, c):
-            actor.let_go()
-        for actor in (a, b, c):
-            actor.go_on()
+        assert [process.read_line() for process in (a, b, c)] == ["ready"] * 3
+        for process in (a, b, c):
+            process.resume()
+        for process in (a, b, c):
+            process.finish()
     lines = file.read_text().splitlines()
     for tag in "abc":
         assert [line for line in lines if line.startswith(tag)] == [f"{tag} {number}" for number in range(150)]
     assert len(lines) == 450
 
 
-def o_append_wins_over_the_offset(place: Path) -> None:
-    (place / "file").write_bytes(b"content")
-    with opened(place / "file", os.O_RDWR | os.O_APPEND) as fd:
+def o_append_wins_over_the_offset(workdir: Path) -> None:
+    (workdir / "file").write_bytes(b"content")
+    with opened(workdir / "file", os.O_RDWR | os.O_APPEND) as fd:
         os.lseek(fd, 0, os.SEEK_SET)
         os.write(fd, b"+")
         assert os.pread(fd, 100, 0) == b"content+"
 
 
-def vectors(place: Path) -> None:
-    with opened(place / "file", os.O_RDWR | os.O_CREAT) as fd:
+def vectors(workdir: Path) -> None:
+    with opened(workdir / "file", os.O_RDWR | os.O_CREAT) as fd:
         assert os.writev(fd, [b"one", b"", b"two"]) == 6
         assert os.pwritev(fd, [b"T", b"HREE"], 3) == 5
         first, second = bytearray(2), bytearray(10)
@@ -174,9 +174,9 @@ def vectors(place: Path) -> None:
         assert os.pread(fd, 200_000, 100) == b"x" * 100_000
 
 
-def seeks(place: Path) -> None:
-    (place / "file").write_bytes(b"0123456789")
-    with opened(place / "file", os.O_RDWR) as fd:
+def seeks(workdir: Path) -> None:
+    (workdir / "file").write_bytes(b"0123456789")
+    with opened(workdir / "file", os.O_RDWR) as fd:
         assert os.lseek(fd, -3, os.SEEK_END) == 7
         assert os.read(fd, 10) == b"789"
         assert os.lseek(fd, -2, os.SEEK_CUR) == 8
@@ -189,64 +189,64 @@ def seeks(place: Path) -> None:
         assert 10 <= os.lseek(fd, 0, os.SEEK_HOLE) <= 101
 
 
-def posix_fallocate(place: Path) -> None:
-    with opened(place / "file", os.O_RDWR | os.O_CREAT) as fd:
+def posix_fallocate(workdir: Path) -> None:
+    with opened(workdir / "file", os.O_RDWR | os.O_CREAT) as fd:
         os.write(fd, b"content")
         os.posix_fallocate(fd, 0, 20_000)
         assert os.fstat(fd).st_size == 20_000
         assert os.pread(fd, 30_000, 0) == b"content" + bytes(19_993)
 
 
-def copy_file_range(place: Path) -> None:
+def copy_file_range(workdir: Path) -> None:
     data = os.urandom(100_000)
-    (place / "source").write_bytes(data)
-    with opened(place / "source", os.O_RDONLY) as source, opened(place / "copy", os.O_RDWR | os.O_CREAT) as copy:
+    (workdir / "source").write_bytes(data)
+    with opened(workdir / "source", os.O_RDONLY) as source, opened(workdir / "copy", os.O_RDWR | os.O_CREAT) as copy:
         copied = 0
         while done := os.copy_file_range(source, copy, 100_000):
             copied += done
         assert copied == 100_000
         assert os.copy_file_range(source, copy, 10, 5, 50) == 10
         data = data[:50] + data[5:15] + data[60:]
-    assert (place / "copy").read_bytes() == data
+    assert (workdir / "copy").read_bytes() == data
 
 
-def sendfile(place: Path) -> None:
+def sendfile(workdir: Path) -> None:
     data = os.urandom(200_000)
-    (place / "source").write_bytes(data)
-    with opened(place / "source", os.O_RDONLY) as source, opened(place / "copy", os.O_WRONLY | os.O_CREAT) as copy:
+    (workdir / "source").write_bytes(data)
+    with opened(workdir / "source", os.O_RDONLY) as source, opened(workdir / "copy", os.O_WRONLY | os.O_CREAT) as copy:
         while os.sendfile(copy, source, None, 1 << 20):
             pass
-    assert (place / "copy").read_bytes() == data
+    assert (workdir / "copy").read_bytes() == data
 
 
-def copies_to_and_from_elsewhere(place: Path) -> None:
+def copies_from_another_file_system(workdir: Path) -> None:
     data = os.urandom(300_000)
     with tempfile.TemporaryFile() as outside:
         outside.write(data)
         outside.flush()
-        with opened(place / "file", os.O_RDWR | os.O_CREAT) as fd:
+        with opened(workdir / "file", os.O_RDWR | os.O_CREAT) as fd:
             offset = 0
             while done := os.sendfile(fd, outside.fileno(), offset, 1 << 20):
                 offset += done
-        assert (place / "file").read_bytes() == data
+        assert (workdir / "file").read_bytes() == data
 
 
-def syncs(place: Path) -> None:
-    with opened(place / "file", os.O_RDWR | os.O_CREAT) as fd:
+def syncs(workdir: Path) -> None:
+    with opened(workdir / "file", os.O_RDWR | os.O_CREAT) as fd:
         os.write(fd, b"content")
         os.fsync(fd)
         os.fdatasync(fd)
         os.sync()
-    with opened(place, os.O_RDONLY | os.O_DIRECTORY) as fd:
+    with opened(workdir, os.O_RDONLY | os.O_DIRECTORY) as fd:
         os.fsync(fd)
         os.fdatasync(fd)
-    with opened(place / "file", os.O_WRONLY | os.O_DSYNC | os.O_APPEND) as fd:
+    with opened(workdir / "file", os.O_WRONLY | os.O_DSYNC | os.O_APPEND) as fd:
         os.write(fd, b"+")
-    assert (place / "file").read_bytes() == b"content+"
+    assert (workdir / "file").read_bytes() == b"content+"
 
 
-def two_descriptors_see_each_other(place: Path) -> None:
-    with opened(place / "file", os.O_RDWR | os.O_CREAT) as first, opened(place / "file", os.O_RDWR) as second:
+def two_descriptors_see_each_other(workdir: Path) -> None:
+    with opened(workdir / "file", os.O_RDWR | os.O_CREAT) as first, opened(workdir / "file", os.O_RDWR) as second:
         for number in range(50):
             os.pwrite(first, b"%4d" % number, number * 4)
             assert os.pread(second, 4, number * 4) == b"%4d" % number

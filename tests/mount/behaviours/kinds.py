@@ -7,73 +7,73 @@ import threading
 from errno import EEXIST, EINVAL, ELOOP, ENAMETOOLONG, ENOENT, ENXIO, EPERM
 from pathlib import Path
 
-from tests.mount.calls import let_tick, opened, permissions, refused
+from tests.support.files import opened, permissions, refused, wait_for_clock_tick
 
 
-def symlinks(place: Path) -> None:
-    link = place / "link"
+def symlinks(workdir: Path) -> None:
+    link = workdir / "link"
     link.symlink_to("target")
     info = link.lstat()
     assert stat.S_ISLNK(info.st_mode)
     assert info.st_size == 6
     assert permissions(link) == 0o777
     assert os.readlink(link) == "target"
-    (place / "target").write_bytes(b"content")
+    (workdir / "target").write_bytes(b"content")
     assert link.read_bytes() == b"content"
     with refused(ELOOP), opened(link, os.O_RDONLY | os.O_NOFOLLOW):
         pass
     with refused(EINVAL):
-        os.readlink(place / "target")
+        os.readlink(workdir / "target")
     with refused(EEXIST):
         link.symlink_to("other")
     link.unlink()
-    assert (place / "target").exists()
+    assert (workdir / "target").exists()
 
 
-def symlink_targets_of_any_bytes(place: Path) -> None:
+def symlink_targets_of_any_bytes(workdir: Path) -> None:
     longest = "/".join(["t" * 255] * 16)[:4095]
-    (place / "longest").symlink_to(longest)
-    assert os.readlink(place / "longest") == longest
-    assert (place / "longest").lstat().st_size == 4095
+    (workdir / "longest").symlink_to(longest)
+    assert os.readlink(workdir / "longest") == longest
+    assert (workdir / "longest").lstat().st_size == 4095
     with refused(ENAMETOOLONG):
-        os.symlink("t" * 4096, place / "too long")
+        os.symlink("t" * 4096, workdir / "too long")
     odd = b"\xff\n //../ \x01"
-    os.symlink(odd, os.fsencode(place / "odd"))
-    assert os.readlink(os.fsencode(place / "odd")) == odd
+    os.symlink(odd, os.fsencode(workdir / "odd"))
+    assert os.readlink(os.fsencode(workdir / "odd")) == odd
 
 
-def dangling_and_looping_symlinks(place: Path) -> None:
-    dangling, loop, pool = place / "dangling", place / "loop", place / "pool"
+def dangling_and_looping_symlinks(workdir: Path) -> None:
+    dangling, first, second = workdir / "dangling", workdir / "first", workdir / "second"
     dangling.symlink_to("missing")
-    loop.symlink_to("pool")
-    pool.symlink_to("loop")
+    first.symlink_to("second")
+    second.symlink_to("first")
     with refused(ENOENT):
         dangling.stat()
-    for path in (loop, pool, loop / "below"):
+    for path in (first, second, first / "below"):
         with refused(ELOOP):
             path.stat()
     dangling.write_bytes(b"made through the link")
-    assert (place / "missing").read_bytes() == b"made through the link"
+    assert (workdir / "missing").read_bytes() == b"made through the link"
     with refused(EEXIST), opened(dangling, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
         pass
 
 
-def symlinks_to_directories(place: Path) -> None:
-    (place / "directory").mkdir()
-    (place / "link").symlink_to("directory")
-    (place / "link" / "file").touch()
-    assert (place / "directory" / "file").exists()
-    assert (place / "link" / "..").stat().st_ino == place.stat().st_ino
-    (place / "absolute").symlink_to(place / "directory")
-    assert os.listdir(place / "absolute") == ["file"]
-    os.chown(place / "link", 7, 8, follow_symlinks=False)
-    assert ((place / "link").lstat().st_uid, (place / "directory").stat().st_uid) == (7, 0)
-    os.utime(place / "link", ns=(5, 6), follow_symlinks=False)
-    assert (place / "link").lstat().st_mtime_ns == 6
+def symlinks_to_directories(workdir: Path) -> None:
+    (workdir / "directory").mkdir()
+    (workdir / "link").symlink_to("directory")
+    (workdir / "link" / "file").touch()
+    assert (workdir / "directory" / "file").exists()
+    assert (workdir / "link" / "..").stat().st_ino == workdir.stat().st_ino
+    (workdir / "absolute").symlink_to(workdir / "directory")
+    assert os.listdir(workdir / "absolute") == ["file"]
+    os.chown(workdir / "link", 7, 8, follow_symlinks=False)
+    assert ((workdir / "link").lstat().st_uid, (workdir / "directory").stat().st_uid) == (7, 0)
+    os.utime(workdir / "link", ns=(5, 6), follow_symlinks=False)
+    assert (workdir / "link").lstat().st_mtime_ns == 6
 
 
-def hard_links(place: Path) -> None:
-    first, second = place / "first", place / "directory" / "second"
+def hard_links(workdir: Path) -> None:
+    first, second = workdir / "first", workdir / "directory" / "second"
     second.parent.mkdir()
     first.write_bytes(b"content")
     os.link(first, second)
@@ -88,44 +88,44 @@ def hard_links(place: Path) -> None:
     assert second.stat().st_nlink == 1
     assert second.read_bytes() == b"through the other"
     with refused(EPERM):
-        os.link(place / "directory", place / "directory link")
+        os.link(workdir / "directory", workdir / "directory link")
 
 
-def hard_links_and_change_times(place: Path) -> None:
-    first, second = place / "first", place / "second"
+def hard_links_and_change_times(workdir: Path) -> None:
+    first, second = workdir / "first", workdir / "second"
     first.touch()
-    made = let_tick()
+    made = wait_for_clock_tick()
     before = first.stat()
     os.link(first, second)
     linked = first.stat()
     assert linked.st_ctime_ns > made
     assert linked.st_mtime_ns == before.st_mtime_ns
-    made = let_tick()
+    made = wait_for_clock_tick()
     second.unlink()
     assert first.stat().st_ctime_ns > made
     assert first.stat().st_mtime_ns == before.st_mtime_ns
 
 
-def hard_links_to_symlinks_and_pipes(place: Path) -> None:
-    (place / "link").symlink_to("nowhere")
-    os.link(place / "link", place / "link too", follow_symlinks=False)
-    assert os.readlink(place / "link too") == "nowhere"
-    os.mkfifo(place / "fifo")
-    os.link(place / "fifo", place / "fifo too")
-    assert (place / "fifo too").is_fifo()
-    assert (place / "fifo").stat().st_nlink == (place / "link").lstat().st_nlink == 2
+def hard_links_to_symlinks_and_pipes(workdir: Path) -> None:
+    (workdir / "link").symlink_to("nowhere")
+    os.link(workdir / "link", workdir / "link too", follow_symlinks=False)
+    assert os.readlink(workdir / "link too") == "nowhere"
+    os.mkfifo(workdir / "fifo")
+    os.link(workdir / "fifo", workdir / "fifo too")
+    assert (workdir / "fifo too").is_fifo()
+    assert (workdir / "fifo").stat().st_nlink == (workdir / "link").lstat().st_nlink == 2
 
 
-def many_hard_links(place: Path) -> None:
-    first = place / "first"
+def many_hard_links(workdir: Path) -> None:
+    first = workdir / "first"
     first.touch()
     for number in range(1000):
-        os.link(first, place / f"{number}")
+        os.link(first, workdir / f"{number}")
     assert first.stat().st_nlink == 1001
 
 
-def fifos(place: Path) -> None:
-    fifo = place / "fifo"
+def fifos(workdir: Path) -> None:
+    fifo = workdir / "fifo"
     os.mkfifo(fifo, 0o640)
     assert fifo.is_fifo()
     assert permissions(fifo) == 0o640
@@ -140,9 +140,9 @@ def fifos(place: Path) -> None:
         os.mkfifo(fifo)
 
 
-def sockets(place: Path) -> None:
+def sockets(workdir: Path) -> None:
     before = Path.cwd()
-    os.chdir(place)  # a socket's path has room for 107 bytes only
+    os.chdir(workdir)  # the path of a socket is limited to 107 bytes
     try:
         with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as calling:
             listening.bind("socket")
@@ -154,12 +154,12 @@ def sockets(place: Path) -> None:
                 assert calling.recv(10) == b"hello"
     finally:
         os.chdir(before)
-    assert (place / "socket").is_socket()
-    (place / "socket").unlink()
+    assert (workdir / "socket").is_socket()
+    (workdir / "socket").unlink()
 
 
-def device_nodes(place: Path) -> None:
-    null, disk, large = place / "null", place / "disk", place / "large"
+def device_nodes(workdir: Path) -> None:
+    null, disk, large = workdir / "null", workdir / "disk", workdir / "large"
     os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
     os.mknod(disk, stat.S_IFBLK | 0o600, os.makedev(7, 200))
     os.mknod(large, stat.S_IFCHR | 0o600, os.makedev(300, 70_000))
@@ -170,8 +170,8 @@ def device_nodes(place: Path) -> None:
     assert null.read_bytes() == b""
 
 
-def plain_files_by_mknod(place: Path) -> None:
-    os.mknod(place / "file", stat.S_IFREG | 0o604)
-    assert (place / "file").is_file()
-    (place / "file").write_bytes(b"content")
-    assert (place / "file").read_bytes() == b"content"
+def plain_files_by_mknod(workdir: Path) -> None:
+    os.mknod(workdir / "file", stat.S_IFREG | 0o604)
+    assert (workdir / "file").is_file()
+    (workdir / "file").write_bytes(b"content")
+    assert (workdir / "file").read_bytes() == b"content"

@@ -4,14 +4,14 @@ import mmap
 import os
 from pathlib import Path
 
-from tests.mount.actors import acting
-from tests.mount.calls import opened
+from tests.mount.other_process import other_process
+from tests.support.files import opened
 
 _PAGE = mmap.PAGESIZE
 
 
-def shared_maps_write_through(place: Path) -> None:
-    file = place / "file"
+def shared_maps_write_through(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(bytes(3 * _PAGE))
     with opened(file, os.O_RDWR) as fd, mmap.mmap(fd, 0) as shared:
         shared[10:17] = b"content"
@@ -21,8 +21,8 @@ def shared_maps_write_through(place: Path) -> None:
     assert file.read_bytes()[2 * _PAGE - 2 : 2 * _PAGE + 2] == b"edge"
 
 
-def shared_maps_without_msync(place: Path) -> None:
-    file = place / "file"
+def shared_maps_without_msync(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(b"." * 100)
     with opened(file, os.O_RDWR) as fd, mmap.mmap(fd, 0) as shared:
         shared[0:3] = b"one"
@@ -31,8 +31,8 @@ def shared_maps_without_msync(place: Path) -> None:
     assert file.stat().st_size == 100
 
 
-def writes_show_in_maps(place: Path) -> None:
-    file = place / "file"
+def writes_are_visible_in_maps(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(b"." * 2 * _PAGE)
     with opened(file, os.O_RDWR) as fd, mmap.mmap(fd, 0) as shared:
         assert shared[:4] == b"...."
@@ -43,8 +43,8 @@ def writes_show_in_maps(place: Path) -> None:
         assert shared[-4:] == b"last"
 
 
-def private_maps_keep_to_themselves(place: Path) -> None:
-    file = place / "file"
+def writes_to_a_private_map_do_not_change_the_file(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(b"." * 100)
     with opened(file, os.O_RDWR) as fd, mmap.mmap(fd, 0, flags=mmap.MAP_PRIVATE) as private:
         private[0:3] = b"one"
@@ -53,18 +53,22 @@ def private_maps_keep_to_themselves(place: Path) -> None:
     assert file.read_bytes() == b"." * 100
 
 
-def maps_of_two_processes(place: Path) -> None:
-    file = place / "file"
+def maps_of_two_processes(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(bytes(_PAGE))
-    with opened(file, os.O_RDWR) as fd, mmap.mmap(fd, 0) as shared, acting("map_and_write", file, "hello") as actor:
-        assert actor.hear() == "written"
+    with (
+        opened(file, os.O_RDWR) as fd,
+        mmap.mmap(fd, 0) as shared,
+        other_process("map_and_write", file, "hello") as other,
+    ):
+        assert other.read_line() == "written"
         assert shared[:5] == b"hello"
-        actor.go_on()
+        other.finish()
     assert file.read_bytes()[:5] == b"hello"
 
 
-def maps_outlive_name_and_descriptor(place: Path) -> None:
-    file = place / "file"
+def a_map_stays_valid_without_name_and_descriptor(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(b"." * _PAGE)
     with opened(file, os.O_RDWR) as fd:
         shared = mmap.mmap(fd, 0)
@@ -75,18 +79,18 @@ def maps_outlive_name_and_descriptor(place: Path) -> None:
     shared.close()
 
 
-def maps_of_holes(place: Path) -> None:
-    with opened(place / "file", os.O_RDWR | os.O_CREAT) as fd:
+def maps_of_holes(workdir: Path) -> None:
+    with opened(workdir / "file", os.O_RDWR | os.O_CREAT) as fd:
         os.ftruncate(fd, 64 * _PAGE)
         with mmap.mmap(fd, 0) as shared:
             assert shared[:] == bytes(64 * _PAGE)
             shared[33 * _PAGE] = 7
         assert os.pread(fd, 1, 33 * _PAGE) == b"\7"
-    assert (place / "file").read_bytes().count(b"\0") == 64 * _PAGE - 1
+    assert (workdir / "file").read_bytes().count(b"\0") == 64 * _PAGE - 1
 
 
-def grown_and_cut_files_under_a_map(place: Path) -> None:
-    file = place / "file"
+def a_mapped_file_grows_and_shrinks(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(b"x" * _PAGE)
     with opened(file, os.O_RDWR) as fd:
         os.ftruncate(fd, 2 * _PAGE)

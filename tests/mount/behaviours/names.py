@@ -5,11 +5,11 @@ from collections.abc import Callable
 from errno import EBUSY, EEXIST, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY
 from pathlib import Path
 
-from tests.mount.calls import EXCHANGE, NOREPLACE, names, opened, refused
-from tests.support.syscalls import renameat2
+from tests.support.files import names, opened, refused
+from tests.support.syscalls import EXCHANGE, NOREPLACE, renameat2
 
 
-def names_of_any_bytes(place: Path) -> None:
+def names_of_any_bytes(workdir: Path) -> None:
     odd = {bytes([byte]) for byte in range(1, 256)} - {b"/", b"."}
     odd |= {
         b"\xff\xfe not unicode",
@@ -23,19 +23,19 @@ def names_of_any_bytes(place: Path) -> None:
         b'"',
         b"%s",
     }
-    base = os.fsencode(place)
+    base = os.fsencode(workdir)
     for name in odd:
         Path(os.fsdecode(os.path.join(base, name))).write_bytes(name)
-    assert names(place) == odd
+    assert names(workdir) == odd
     for name in odd:
         assert Path(os.fsdecode(os.path.join(base, name))).read_bytes() == name
 
 
-def names_of_255_bytes_and_no_more(place: Path) -> None:
-    longest, too_long = place / ("n" * 255), place / ("n" * 256)
+def names_of_at_most_255_bytes(workdir: Path) -> None:
+    longest, too_long = workdir / ("n" * 255), workdir / ("n" * 256)
     longest.write_bytes(b"content")
-    assert names(place) == {b"n" * 255}
-    umlauts = place / ("ä" * 127 + "x")
+    assert names(workdir) == {b"n" * 255}
+    umlauts = workdir / ("ä" * 127 + "x")
     umlauts.mkdir()
     calls: tuple[Callable[[Path], object], ...] = (
         *(Path.lstat, Path.mkdir, Path.touch, Path.unlink, Path.rmdir, os.mkfifo),
@@ -48,13 +48,13 @@ def names_of_255_bytes_and_no_more(place: Path) -> None:
     with refused(ENAMETOOLONG):
         too_long.symlink_to("target")
     with refused(ENAMETOOLONG):
-        umlauts.rename(place / ("ä" * 128))
-    assert len(names(place)) == 2
+        umlauts.rename(workdir / ("ä" * 128))
+    assert len(names(workdir)) == 2
 
 
-def deep_paths(place: Path) -> None:
-    """Deeper than PATH_MAX allows in one call: step by step."""
-    fds = [os.open(place, os.O_RDONLY | os.O_DIRECTORY)]
+def deep_paths(workdir: Path) -> None:
+    """The path is longer than PATH_MAX, so each call covers one level only."""
+    fds = [os.open(workdir, os.O_RDONLY | os.O_DIRECTORY)]
     name = "d" * 200
     try:
         for _ in range(40):
@@ -65,19 +65,19 @@ def deep_paths(place: Path) -> None:
         os.close(bottom)
         assert os.stat("bottom", dir_fd=fds[-1]).st_size == 7
         with refused(ENAMETOOLONG):
-            (place / "/".join([name] * 40)).stat()
+            (workdir / "/".join([name] * 40)).stat()
         os.unlink("bottom", dir_fd=fds[-1])
         for fd in reversed(fds[:-1]):
             os.rmdir(name, dir_fd=fd)
     finally:
         for fd in fds:
             os.close(fd)
-    assert names(place) == set()
+    assert names(workdir) == set()
 
 
-def negative_lookups_never_outlive_a_name(place: Path) -> None:
-    file = place / "file"
-    other = place / "other"
+def a_new_name_replaces_a_negative_lookup(workdir: Path) -> None:
+    file = workdir / "file"
+    other = workdir / "other"
     other.touch()
     makers: tuple[Callable[[Path], object], ...] = (
         *(Path.touch, Path.mkdir, os.mkfifo),
@@ -97,8 +97,8 @@ def negative_lookups_never_outlive_a_name(place: Path) -> None:
                 file.open()
 
 
-def negative_lookups_and_rename(place: Path) -> None:
-    first, second = place / "first", place / "second"
+def negative_lookups_and_rename(workdir: Path) -> None:
+    first, second = workdir / "first", workdir / "second"
     first.write_bytes(b"content")
     for _ in range(5):
         with refused(ENOENT):
@@ -111,8 +111,8 @@ def negative_lookups_and_rename(place: Path) -> None:
         assert first.read_bytes() == b"content"
 
 
-def negative_lookups_under_a_renamed_directory(place: Path) -> None:
-    old, new = place / "old", place / "new"
+def negative_lookups_under_a_renamed_directory(workdir: Path) -> None:
+    old, new = workdir / "old", workdir / "new"
     for directory in (old, new):
         directory.mkdir()
     with refused(ENOENT):
@@ -124,8 +124,8 @@ def negative_lookups_under_a_renamed_directory(place: Path) -> None:
         (old / "inner").stat()
 
 
-def rename_noreplace(place: Path) -> None:
-    old, new = place / "old", place / "new"
+def rename_noreplace(workdir: Path) -> None:
+    old, new = workdir / "old", workdir / "new"
     old.write_bytes(b"old")
     new.write_bytes(b"new")
     with refused(EEXIST):
@@ -136,68 +136,68 @@ def rename_noreplace(place: Path) -> None:
     assert (old.exists(), new.read_bytes()) == (False, b"old")
 
 
-def rename_exchange(place: Path) -> None:
-    file, directory = place / "file", place / "one" / "directory"
+def rename_exchange(workdir: Path) -> None:
+    file, directory = workdir / "file", workdir / "one" / "directory"
     file.write_bytes(b"content")
     directory.mkdir(parents=True)
     (directory / "inner").touch()
     with refused(ENOENT):
-        renameat2(file, place / "missing", EXCHANGE)
+        renameat2(file, workdir / "missing", EXCHANGE)
     renameat2(file, directory, EXCHANGE)
     assert directory.read_bytes() == b"content"
     assert names(file) == {b"inner"}
-    assert place.stat().st_nlink == 4
-    assert (place / "one").stat().st_nlink == 2
-    assert (file / "..").stat().st_ino == place.stat().st_ino
+    assert workdir.stat().st_nlink == 4
+    assert (workdir / "one").stat().st_nlink == 2
+    assert (file / "..").stat().st_ino == workdir.stat().st_ino
     with refused(EINVAL):
-        renameat2(place / "one", directory, EXCHANGE)
+        renameat2(workdir / "one", directory, EXCHANGE)
 
 
-def rename_with_unknown_flags(place: Path) -> None:
-    old, new = place / "old", place / "new"
+def rename_with_unknown_flags(workdir: Path) -> None:
+    old, new = workdir / "old", workdir / "new"
     old.write_bytes(b"old")
     for flags in (8, 128, NOREPLACE | EXCHANGE):
         with refused(EINVAL):
             renameat2(old, new, flags)
-    assert names(place) == {b"old"}
+    assert names(workdir) == {b"old"}
 
 
-def rename_errnos(place: Path) -> None:
-    file, directory, full = place / "file", place / "directory", place / "full"
+def rename_errnos(workdir: Path) -> None:
+    file, directory, full = workdir / "file", workdir / "directory", workdir / "full"
     file.touch()
     directory.mkdir()
     (full / "inner").mkdir(parents=True)
     for source, target, number in (
-        (place / "missing", file, ENOENT),
-        (file, place / "missing" / "file", ENOENT),
+        (workdir / "missing", file, ENOENT),
+        (file, workdir / "missing" / "file", ENOENT),
         (file, directory, EISDIR),
         (directory, file, ENOTDIR),
         (directory, full, ENOTEMPTY),
         (full, full / "inner" / "deeper", EINVAL),
         (full, full / "inner", EINVAL),
-        (file / "below", place / "x", ENOTDIR),
+        (file / "below", workdir / "x", ENOTDIR),
         (full / "inner", full, ENOTEMPTY),
     ):
         with refused(number):
             source.rename(target)
     with refused(EBUSY):
-        os.rename(f"{directory}/.", place / "x")
+        os.rename(f"{directory}/.", workdir / "x")
     directory.rename(full / "inner")
-    assert names(place) == {b"file", b"full"}
+    assert names(workdir) == {b"file", b"full"}
 
 
-def rename_onto_another_name_of_the_same_file(place: Path) -> None:
-    first, second = place / "first", place / "second"
+def rename_onto_another_name_of_the_same_file(workdir: Path) -> None:
+    first, second = workdir / "first", workdir / "second"
     first.touch()
     os.link(first, second)
     first.rename(second)
-    assert names(place) == {b"first", b"second"}
+    assert names(workdir) == {b"first", b"second"}
     first.rename(first)
     assert first.stat().st_nlink == 2
 
 
-def rename_moves_directories_and_their_links(place: Path) -> None:
-    old, new = place / "old", place / "new"
+def rename_moves_directories_and_their_links(workdir: Path) -> None:
+    old, new = workdir / "old", workdir / "new"
     (old / "moved" / "inner").mkdir(parents=True)
     new.mkdir()
     (old / "moved").rename(new / "moved")
@@ -205,13 +205,13 @@ def rename_moves_directories_and_their_links(place: Path) -> None:
     assert (new / "moved" / "inner").is_dir()
 
 
-def rmdir_errnos(place: Path) -> None:
-    file, full = place / "file", place / "full"
+def rmdir_errnos(workdir: Path) -> None:
+    file, full = workdir / "file", workdir / "full"
     file.touch()
     full.mkdir()
     (full / "inner").touch()
     for path, number in (
-        (place / "missing", ENOENT),
+        (workdir / "missing", ENOENT),
         (file, ENOTDIR),
         (full, ENOTEMPTY),
         (full / "..", ENOTEMPTY),
@@ -224,22 +224,22 @@ def rmdir_errnos(place: Path) -> None:
         full.unlink()
     (full / "inner").unlink()
     full.rmdir()
-    assert place.stat().st_nlink == 2
+    assert workdir.stat().st_nlink == 2
 
 
-def path_errnos(place: Path) -> None:
-    (place / "file").touch()
+def path_errnos(workdir: Path) -> None:
+    (workdir / "file").touch()
     with refused(ENOTDIR):
-        (place / "file" / "below").stat()
+        (workdir / "file" / "below").stat()
     with refused(ENOTDIR):
-        os.stat(f"{place}/file/")
+        os.stat(f"{workdir}/file/")
     with refused(EEXIST):
-        (place / "file").mkdir()
+        (workdir / "file").mkdir()
     with refused(ENOENT):
-        (place / "missing" / "file").touch()
-    with refused(EISDIR), opened(place, os.O_WRONLY):
+        (workdir / "missing" / "file").touch()
+    with refused(EISDIR), opened(workdir, os.O_WRONLY):
         pass
     with refused(ENOENT):
-        os.link(place / "missing", place / "link")
+        os.link(workdir / "missing", workdir / "link")
     with refused(EEXIST):
-        os.link(place / "file", place / "file")
+        os.link(workdir / "file", workdir / "file")

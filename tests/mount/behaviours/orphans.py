@@ -1,26 +1,26 @@
-"""What is open outlives its name."""
+"""Open files and directories stay usable after their names are removed or renamed."""
 
 import os
 import stat
 from errno import ENOENT, ENOTEMPTY
 from pathlib import Path
 
-from tests.mount.calls import opened, refused
+from tests.support.files import opened, refused
 
 
-def append_write(place: Path) -> None:
-    with opened(place / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND) as fd:
+def append_write(workdir: Path) -> None:
+    with opened(workdir / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND) as fd:
         os.write(fd, b"one\n")
         os.write(fd, b"two\n")
-    with opened(place / "log", os.O_WRONLY | os.O_APPEND) as fd:
+    with opened(workdir / "log", os.O_WRONLY | os.O_APPEND) as fd:
         assert os.lseek(fd, 0, os.SEEK_CUR) == 0
         os.write(fd, b"three\n")
         assert os.lseek(fd, 0, os.SEEK_CUR) == 14
-    assert (place / "log").read_bytes() == b"one\ntwo\nthree\n"
+    assert (workdir / "log").read_bytes() == b"one\ntwo\nthree\n"
 
 
-def fstat_deleted(place: Path) -> None:
-    file = place / "file"
+def fstat_deleted(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(b"content")
     file.chmod(0o640)
     before = file.stat()
@@ -35,8 +35,8 @@ def fstat_deleted(place: Path) -> None:
         assert (stat.S_IMODE(changed.st_mode), changed.st_size, changed.st_mtime_ns) == (0o600, 3, 2)
 
 
-def nlink_zero(place: Path) -> None:
-    file, other = place / "file", place / "other"
+def nlink_zero(workdir: Path) -> None:
+    file, other = workdir / "file", workdir / "other"
     file.touch()
     os.link(file, other)
     with opened(file, os.O_RDONLY) as fd:
@@ -46,8 +46,8 @@ def nlink_zero(place: Path) -> None:
         assert os.fstat(fd).st_nlink == 0
 
 
-def unlink_while_open(place: Path) -> None:
-    file = place / "file"
+def unlink_while_open(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(b"a" * 10_000)
     with opened(file, os.O_RDWR) as fd:
         file.unlink()
@@ -61,8 +61,8 @@ def unlink_while_open(place: Path) -> None:
     assert file.read_bytes() == b"another file by that name"
 
 
-def rename_over_an_open_file(place: Path) -> None:
-    old, new = place / "old", place / "new"
+def rename_over_an_open_file(workdir: Path) -> None:
+    old, new = workdir / "old", workdir / "new"
     old.write_bytes(b"old")
     new.write_bytes(b"new")
     with opened(old, os.O_RDONLY) as fd:
@@ -73,8 +73,8 @@ def rename_over_an_open_file(place: Path) -> None:
     assert not new.exists()
 
 
-def rename_of_an_open_file(place: Path) -> None:
-    file, other = place / "file", place / "other"
+def rename_of_an_open_file(workdir: Path) -> None:
+    file, other = workdir / "file", workdir / "other"
     with opened(file, os.O_RDWR | os.O_CREAT) as fd:
         file.rename(other)
         os.write(fd, b"written under the new name")
@@ -82,8 +82,8 @@ def rename_of_an_open_file(place: Path) -> None:
     assert other.read_bytes() == b"written under the new name"
 
 
-def rename_of_an_open_directory(place: Path) -> None:
-    old, new = place / "old", place / "new"
+def rename_of_an_open_directory(workdir: Path) -> None:
+    old, new = workdir / "old", workdir / "new"
     old.mkdir()
     (old / "inner").touch()
     with opened(old, os.O_RDONLY | os.O_DIRECTORY) as fd:
@@ -96,8 +96,8 @@ def rename_of_an_open_directory(place: Path) -> None:
     assert not old.exists()
 
 
-def rename_over_an_open_directory(place: Path) -> None:
-    old, new = place / "old", place / "new"
+def rename_over_an_open_directory(workdir: Path) -> None:
+    old, new = workdir / "old", workdir / "new"
     old.mkdir()
     new.mkdir()
     (new / "inner").touch()
@@ -110,9 +110,9 @@ def rename_over_an_open_directory(place: Path) -> None:
     assert (old / "inner").exists()
 
 
-def link_unlink_rename(place: Path) -> None:
-    """Write beside, link the old away, rename over, unlink: what editors do."""
-    file, backup, draft = place / "file", place / "backup", place / "draft"
+def link_unlink_rename(workdir: Path) -> None:
+    """Write a new file, link the old one to a backup, rename over it, unlink the backup: as editors do."""
+    file, backup, draft = workdir / "file", workdir / "backup", workdir / "draft"
     file.write_bytes(b"old")
     for number in range(20):
         draft.write_bytes(b"new %d" % number)
@@ -121,11 +121,11 @@ def link_unlink_rename(place: Path) -> None:
         assert (file.stat().st_nlink, backup.stat().st_nlink) == (1, 1)
         backup.unlink()
         assert file.read_bytes() == b"new %d" % number
-    assert os.listdir(place) == ["file"]
+    assert os.listdir(workdir) == ["file"]
 
 
-def directory_removed_while_open(place: Path) -> None:
-    gone = place / "gone"
+def directory_removed_while_open(workdir: Path) -> None:
+    gone = workdir / "gone"
     gone.mkdir()
     with opened(gone, os.O_RDONLY | os.O_DIRECTORY) as fd:
         gone.rmdir()
@@ -139,11 +139,11 @@ def directory_removed_while_open(place: Path) -> None:
             os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd)
         with refused(ENOENT):
             os.stat("file", dir_fd=fd)
-    assert list(place.iterdir()) == []
+    assert list(workdir.iterdir()) == []
 
 
-def working_directory_removed(place: Path) -> None:
-    gone, before = place / "gone", Path.cwd()
+def working_directory_removed(workdir: Path) -> None:
+    gone, before = workdir / "gone", Path.cwd()
     gone.mkdir()
     os.chdir(gone)
     try:
@@ -159,8 +159,8 @@ def working_directory_removed(place: Path) -> None:
         os.chdir(before)
 
 
-def open_file_keeps_its_directory_from_nothing(place: Path) -> None:
-    directory = place / "dir"
+def an_open_file_does_not_keep_its_directory(workdir: Path) -> None:
+    directory = workdir / "dir"
     directory.mkdir()
     file = directory / "file"
     with opened(file, os.O_RDWR | os.O_CREAT) as fd:
@@ -172,13 +172,13 @@ def open_file_keeps_its_directory_from_nothing(place: Path) -> None:
         assert os.pread(fd, 10, 0) == b"still"
 
 
-def link_from_an_open_file_without_a_name(place: Path) -> None:
-    """By way of /proc an open file can get a name again only while it has one (linkat(2), ENOENT)."""
-    file, other = place / "file", place / "other"
+def link_from_an_open_file_without_a_name(workdir: Path) -> None:
+    """Through /proc an open file can get another name, but only while it has one (linkat(2), ENOENT)."""
+    file, other = workdir / "file", workdir / "other"
     file.write_bytes(b"content")
-    with opened(place, os.O_RDONLY) as here, opened(file, os.O_RDONLY) as fd:
+    with opened(workdir, os.O_RDONLY) as here, opened(file, os.O_RDONLY) as fd:
 
-        def link() -> None:  # with a descriptor Python calls linkat(2), which follows
+        def link() -> None:  # with a directory descriptor Python calls linkat(2), which can follow the link
             os.link(f"/proc/self/fd/{fd}", "other", src_dir_fd=here, dst_dir_fd=here, follow_symlinks=True)
 
         link()

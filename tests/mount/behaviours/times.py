@@ -1,4 +1,4 @@
-"""Times: kept to the nanosecond, and moved by exactly those operations that POSIX says."""
+"""Times: kept to the nanosecond, and changed by exactly the operations that POSIX names."""
 
 import os
 from collections.abc import Callable
@@ -6,57 +6,58 @@ from pathlib import Path
 
 import pytest
 
-from tests.mount.calls import SECOND, UTIME_NOW, UTIME_OMIT, let_tick, opened, utimensat
+from tests.support.files import SECOND, opened, wait_for_clock_tick
+from tests.support.syscalls import UTIME_NOW, UTIME_OMIT, utimensat
 
-_GRAIN = SECOND // 50
-"""A file system's clock may stand still for a jiffy, 10 ms at the most."""
+_CLOCK_STEP = SECOND // 50
+"""The clock of a file system may advance once per jiffy only, which is at most 10 ms."""
 
 
-def times_to_the_nanosecond(place: Path) -> None:
-    (place / "link").symlink_to("x")
-    os.mkfifo(place / "fifo")
-    (place / "file").touch()
+def times_to_the_nanosecond(workdir: Path) -> None:
+    (workdir / "link").symlink_to("x")
+    os.mkfifo(workdir / "fifo")
+    (workdir / "file").touch()
     for atime, mtime in (
         (1, 2),
         (1_700_000_000_123_456_789, 999_999_999),
         (0, 0),
         (2**32 * SECOND + 7, 2**33 * SECOND),
     ):
-        for path in (place, place / "file", place / "link", place / "fifo"):
+        for path in (workdir, workdir / "file", workdir / "link", workdir / "fifo"):
             os.utime(path, ns=(atime, mtime), follow_symlinks=False)
             info = path.lstat()
             assert (info.st_atime_ns, info.st_mtime_ns) == (atime, mtime)
 
 
-def times_before_the_epoch(place: Path) -> None:
-    file = place / "file"
+def times_before_the_epoch(workdir: Path) -> None:
+    file = workdir / "file"
     file.touch()
     for atime, mtime in ((-1, -SECOND), (-2 * SECOND + 1, -10 * 365 * 86_400 * SECOND + 123_456_789)):
         os.utime(file, ns=(atime, mtime))
         assert (file.stat().st_atime_ns, file.stat().st_mtime_ns) == (atime, mtime)
 
 
-def utime_now_and_omit(place: Path) -> None:
-    file = place / "file"
+def utime_now_and_omit(workdir: Path) -> None:
+    file = workdir / "file"
     file.touch()
     os.utime(file, ns=(1, 2))
     utimensat(file, (0, UTIME_OMIT), (7, 8))
     assert (file.stat().st_atime_ns, file.stat().st_mtime_ns) == (1, 7 * SECOND + 8)
     utimensat(file, (9, 10), (0, UTIME_OMIT))
     assert (file.stat().st_atime_ns, file.stat().st_mtime_ns) == (9 * SECOND + 10, 7 * SECOND + 8)
-    began = let_tick()
+    began = wait_for_clock_tick()
     utimensat(file, (0, UTIME_NOW), (0, UTIME_OMIT))
     assert file.stat().st_atime_ns > began
     assert file.stat().st_mtime_ns == 7 * SECOND + 8
     utimensat(file, (0, UTIME_OMIT), (0, UTIME_NOW))
     assert file.stat().st_mtime_ns > began
-    let_tick()
+    wait_for_clock_tick()
     before = file.stat()
     utimensat(file, (0, UTIME_OMIT), (0, UTIME_OMIT))
     assert file.stat() == before
 
 
-def a_new_file_has_one_time(place: Path) -> None:
+def a_new_file_has_one_time(workdir: Path) -> None:
     makers: tuple[Callable[[Path], object], ...] = (
         Path.touch,
         Path.mkdir,
@@ -64,24 +65,24 @@ def a_new_file_has_one_time(place: Path) -> None:
         lambda path: path.symlink_to("x"),
     )
     for number, make in enumerate(makers):
-        began = let_tick()
-        path = place / f"{number}"
+        began = wait_for_clock_tick()
+        path = workdir / f"{number}"
         make(path)
         info = path.lstat()
         assert info.st_mtime_ns == info.st_ctime_ns
         assert info.st_ctime_ns > began
-        assert abs(info.st_atime_ns - info.st_mtime_ns) < _GRAIN
+        assert abs(info.st_atime_ns - info.st_mtime_ns) < _CLOCK_STEP
 
 
 _Times = tuple[bool, bool]
-"""Whether the modification time and the change time have moved."""
+"""Whether the modification time and the change time have changed."""
 
-NOTHING, CHANGE, BOTH = (False, False), (False, True), (True, True)
+NEITHER, CHANGE, BOTH = (False, False), (False, True), (True, True)
 
 
-def _moved(path: Path, operation: Callable[[], object], *others: Path) -> tuple[_Times, ...]:
-    """Return which times of *path* and *others* have moved by *operation*."""
-    let_tick()
+def _changed_times(path: Path, operation: Callable[[], object], *others: Path) -> tuple[_Times, ...]:
+    """Return which times of *path* and *others* change during *operation*."""
+    wait_for_clock_tick()
     infos = [watched.lstat() for watched in (path, *others)]
     operation()
     found = []
@@ -92,8 +93,8 @@ def _moved(path: Path, operation: Callable[[], object], *others: Path) -> tuple[
     return tuple(found)
 
 
-def times_of_a_file(place: Path) -> None:
-    file, other = place / "file", place / "other"
+def times_of_a_file(workdir: Path) -> None:
+    file, other = workdir / "file", workdir / "other"
     file.write_bytes(b"content")
 
     def rewrite() -> None:
@@ -105,7 +106,7 @@ def times_of_a_file(place: Path) -> None:
         os.access(file, os.R_OK)
 
     for operation, expected in (
-        (read, NOTHING),
+        (read, NEITHER),
         (rewrite, BOTH),
         (lambda: os.truncate(file, 3), BOTH),
         (lambda: os.truncate(file, 3), BOTH),
@@ -118,23 +119,23 @@ def times_of_a_file(place: Path) -> None:
         (lambda: os.link(file, other), CHANGE),
         (other.unlink, CHANGE),
     ):
-        assert _moved(file, operation) == (expected,)
+        assert _changed_times(file, operation) == (expected,)
 
 
-def times_of_a_parent(place: Path) -> None:
-    parent, elsewhere, file = place / "parent", place / "elsewhere", place / "parent" / "file"
+def times_of_a_parent(workdir: Path) -> None:
+    parent, elsewhere, file = workdir / "parent", workdir / "elsewhere", workdir / "parent" / "file"
     for directory in (parent, elsewhere):
         directory.mkdir()
     for operation, expected in (
         (file.touch, BOTH),
-        (lambda: file.write_bytes(b"content"), NOTHING),
-        (lambda: file.chmod(0o600), NOTHING),
-        (lambda: os.listdir(parent), NOTHING),
+        (lambda: file.write_bytes(b"content"), NEITHER),
+        (lambda: file.chmod(0o600), NEITHER),
+        (lambda: os.listdir(parent), NEITHER),
         (lambda: os.link(file, parent / "link"), BOTH),
         ((parent / "link").unlink, BOTH),
         ((parent / "sub").mkdir, BOTH),
-        ((parent / "sub" / "inner").touch, NOTHING),
-        ((parent / "sub" / "inner").unlink, NOTHING),
+        ((parent / "sub" / "inner").touch, NEITHER),
+        ((parent / "sub" / "inner").unlink, NEITHER),
         ((parent / "sub").rmdir, BOTH),
         (lambda: (parent / "symlink").symlink_to("x"), BOTH),
         (lambda: os.mkfifo(parent / "fifo"), BOTH),
@@ -144,49 +145,49 @@ def times_of_a_parent(place: Path) -> None:
         (lambda: (elsewhere / "file").rename(file), BOTH),
         (lambda: parent.chmod(0o711), CHANGE),
     ):
-        assert _moved(parent, operation) == (expected,)
-    assert _moved(parent, lambda: file.rename(elsewhere / "file"), elsewhere) == (BOTH, BOTH)
+        assert _changed_times(parent, operation) == (expected,)
+    assert _changed_times(parent, lambda: file.rename(elsewhere / "file"), elsewhere) == (BOTH, BOTH)
 
 
-def a_refused_operation_moves_no_times(place: Path) -> None:
-    file, directory = place / "file", place / "directory"
+def a_failed_operation_changes_no_times(workdir: Path) -> None:
+    file, directory = workdir / "file", workdir / "directory"
     file.touch()
     (directory / "inner").mkdir(parents=True)
 
-    def all_refused() -> None:
-        for call in (file.mkdir, directory.rmdir, directory.unlink, (place / "missing").unlink):
-            with pytest.raises(OSError, match=str(place)):
+    def all_fail() -> None:
+        for call in (file.mkdir, directory.rmdir, directory.unlink, (workdir / "missing").unlink):
+            with pytest.raises(OSError, match=str(workdir)):
                 call()
-        with pytest.raises(OSError, match=str(place)):
+        with pytest.raises(OSError, match=str(workdir)):
             file.rename(directory)
 
-    assert _moved(file, all_refused, place, directory) == (NOTHING, NOTHING, NOTHING)
+    assert _changed_times(file, all_fail, workdir, directory) == (NEITHER, NEITHER, NEITHER)
 
 
-def an_empty_write_moves_no_times(place: Path) -> None:
-    file = place / "file"
+def an_empty_write_changes_no_times(workdir: Path) -> None:
+    file = workdir / "file"
     file.write_bytes(b"content")
     with opened(file, os.O_WRONLY) as fd:
-        assert _moved(file, lambda: os.write(fd, b"")) == (NOTHING,)
+        assert _changed_times(file, lambda: os.write(fd, b"")) == (NEITHER,)
 
 
-def a_rename_keeps_the_times_of_content(place: Path) -> None:
-    file, directory = place / "file", place / "directory"
+def a_rename_keeps_atime_and_mtime(workdir: Path) -> None:
+    file, directory = workdir / "file", workdir / "directory"
     file.touch()
     directory.mkdir()
     for path in (file, directory):
         os.utime(path, ns=(11, 12))
-        path.rename(place / "moved")
-        assert ((place / "moved").stat().st_atime_ns, (place / "moved").stat().st_mtime_ns) == (11, 12)
-        (place / "moved").rename(path)
+        path.rename(workdir / "moved")
+        assert ((workdir / "moved").stat().st_atime_ns, (workdir / "moved").stat().st_mtime_ns) == (11, 12)
+        (workdir / "moved").rename(path)
 
 
-def times_of_an_open_file_move_with_each_write(place: Path) -> None:
-    file = place / "file"
+def each_write_changes_the_times_of_an_open_file(workdir: Path) -> None:
+    file = workdir / "file"
     with opened(file, os.O_RDWR | os.O_CREAT) as fd:
         for _ in range(3):
             before = os.fstat(fd)
-            let_tick()
+            wait_for_clock_tick()
             os.write(fd, b"x")
             after = os.fstat(fd)
             assert after.st_mtime_ns > before.st_mtime_ns

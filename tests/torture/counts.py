@@ -1,18 +1,18 @@
-"""What a torture amounted to, counted."""
+"""Counts of operations and faults."""
 
 import errno
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.torture.log import Account
+from tests.torture.log import LogReplay
 
 
 @dataclass
-class Figures:
-    """Counts of what was done to the mount, and of what became of the operations meanwhile.
+class Counts:
+    """Counts of the faults, and of the operations with their outcomes.
 
-    *settled* tells how many operations in doubt (failed with EIO, or without an answer) turned out to be stored, at
-    least in part, and how many absent. Every one of *operations* has been compared with what is there.
+    *settled* is how many operations in doubt (failed with EIO, or without an answer) turned out to be stored, at least
+    in part, and how many absent. All *operations* have been compared with the mount.
     """
 
     faults: Counter[str] = field(default_factory=Counter)
@@ -24,18 +24,18 @@ class Figures:
 
     @property
     def doubtful(self) -> int:
-        """How many operations were in doubt."""
+        """The number of operations that were in doubt."""
         return self.settled.total()
 
-    def add(self, account: Account) -> None:
-        """Take in what a writer's log said, once it has been compared."""
-        self.operations += account.operations + account.refused
-        self.acknowledged += account.acknowledged
-        self.failures += account.failures
-        self.settled += account.settled
+    def add(self, replay: LogReplay) -> None:
+        """Add the replay of a writer's log, after its comparison."""
+        self.operations += replay.operations + replay.refused
+        self.acknowledged += replay.acknowledged
+        self.failures += replay.failures
+        self.settled += replay.settled
 
     def refuse(self, count: int) -> None:
-        """Take in that a mount which had lost the scope refused so many operations."""
+        """Add *count* operations that a fenced mount refused."""
         self.operations += count
         self.failures[errno.EROFS] += count
 

@@ -1,4 +1,4 @@
-"""Choosing the next operation at random, such that it must succeed in the state that the model is in."""
+"""Choose a random next operation that must succeed in the current state of the model."""
 
 import os
 import random
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tests.torture import operations as op
-from tests.torture.content import made_of
+from tests.torture.content import content_of
 from tests.torture.model import Model, Node
 from tests.torture.operation import Operation
 
 FILES = 40
-"""About so many files make up a writer's directory: more are removed, fewer are made."""
+"""The approximate number of files in a writer's directory: above it none are made, far below it few are removed."""
 SIZES = (1, 100, 4096, 16_384, 16_385, 70_000, 300_000)
 LARGEST = (1 << 20) + 70_000
 NAMES = (b"a", b"b c", b"\xff\xfe", b"new\nline", b"d", b"\xc3\xa4", b"-e", b"f" * 255, b"g", b"h", b"tab\t", b"%41")
@@ -23,8 +23,8 @@ TIMES = (0, 1, 1_700_000_000_123_456_789, 4_102_444_800_000_000_001)
 Proposal: TypeAlias = Callable[[], Operation | None]
 
 
-class Chooser:
-    """Chooses operations on *model*, all decided by *rng*."""
+class OperationChooser:
+    """Chooses operations on *model*. Only *rng* decides."""
 
     def __init__(self, model: Model, rng: random.Random) -> None:
         self._model = model
@@ -48,7 +48,7 @@ class Chooser:
         ]
 
     def next(self) -> Operation:
-        """Return an operation that is possible now."""
+        """Return an operation that is possible in the current state."""
         weights = [weight for weight, _ in self._proposals]
         while True:
             (_, propose), *_ = self._rng.choices(self._proposals, weights)
@@ -144,12 +144,12 @@ class Chooser:
             return None
         name = self._rng.choice(XATTRS)
         remove = name in self._model.node(path).xattrs and self._rng.random() < 0.5
-        return op.SetXattr(path, name, None if remove else made_of(self._seed(), self._rng.randint(0, 300)))
+        return op.SetXattr(path, name, None if remove else content_of(self._seed(), self._rng.randint(0, 300)))
 
-    # --- what they draw
+    # --- random values
 
     def _some(self, fits: Callable[[Node], bool] = lambda _: True) -> bytes | None:
-        """Return the path of something that *fits*, or None. Never the writer's directory itself."""
+        """Return the path of a random node that *fits*, or None. Never the writer's directory itself."""
         paths = [path for path, node in self._model.walk() if path and fits(node)]
         return self._rng.choice(paths) if paths else None
 
@@ -157,7 +157,7 @@ class Chooser:
         return self._some(lambda node: node.is_regular)
 
     def _free(self) -> bytes | None:
-        """Return a path where nothing is."""
+        """Return a path that does not exist, or None."""
         directory = self._rng.choice([path for path, node in self._model.walk() if node.is_directory])
         free = [name for name in NAMES if name not in self._model.node(directory).entries]
         if not free or directory.count(b"/") > 3:

@@ -1,4 +1,4 @@
-"""The two stores that daemons share, and what can be done to a claim in them from outside."""
+"""Change the owner record of a scope directly in the store."""
 
 import json
 import sqlite3
@@ -11,16 +11,16 @@ from tests.support.stores import DurablePlace, RedisPlace, SqlitePlace
 from vfsd.store.owner import Owner
 
 
-def move_owner_elsewhere(place: DurablePlace, server: RedisServer, scope: str) -> None:
-    """Let the owner of *scope* be of another host: nobody here can tell whether it lives."""
+def move_owner_to_another_host(store: DurablePlace, server: RedisServer, scope: str) -> None:
+    """Let the owner of *scope* be on another host. This host then cannot find out whether the owner is alive."""
 
-    def elsewhere(text: bytes | str) -> str:
+    def on_another_host(text: bytes | str) -> str:
         record: dict[str, Any] = json.loads(text)
         owner = Owner(**{**record, "host": "far.example", "host_id": "another boot/another namespace"})
         return owner.to_json()
 
-    change = _in_redis if isinstance(place, RedisPlace) else _in_sqlite
-    change(place, server, scope, elsewhere)
+    change = _in_redis if isinstance(store, RedisPlace) else _in_sqlite
+    change(store, server, scope, on_another_host)
 
 
 def _in_redis(_place: DurablePlace, server: RedisServer, scope: str, change: Callable[[bytes], str]) -> None:
@@ -31,8 +31,8 @@ def _in_redis(_place: DurablePlace, server: RedisServer, scope: str, change: Cal
         client.hset(key, "owner", change(record))
 
 
-def _in_sqlite(place: DurablePlace, _server: RedisServer, scope: str, change: Callable[[str], str]) -> None:
-    assert isinstance(place, SqlitePlace)
-    with closing(sqlite3.connect(place.path)) as connection, connection:
+def _in_sqlite(store: DurablePlace, _server: RedisServer, scope: str, change: Callable[[str], str]) -> None:
+    assert isinstance(store, SqlitePlace)
+    with closing(sqlite3.connect(store.path)) as connection, connection:
         (record,) = connection.execute("SELECT owner FROM scopes WHERE name = ?", (scope,)).fetchone()
         connection.execute("UPDATE scopes SET owner = ? WHERE name = ?", (change(record), scope))

@@ -1,4 +1,4 @@
-"""What people type, and what they should see: commands beside a mount, and daemons that were started by one."""
+"""Helpers for tests of the command line: the results of commands, and daemons that ``vfsd mount`` has started."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ Result = subprocess.CompletedProcess[str]
 
 
 def failure(result: Result, status: int) -> str:
-    """Return the one line that a command said when it failed with *status*, and only with that."""
+    """Return the single error line of a command that failed with *status*, without its ``vfsd:`` prefix."""
     assert result.returncode == status, f"{result.returncode}: {result.stderr}"
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
@@ -23,13 +23,13 @@ def failure(result: Result, status: int) -> str:
 
 
 def success(result: Result) -> str:
-    """Return what a command printed that should do well."""
+    """Return the output of a command that succeeded."""
     assert result.returncode == 0, f"{result.returncode}: {result.stderr}"
     return result.stdout
 
 
 class Detached:
-    """A mount as people start it: the command returns, the daemon stays."""
+    """A mount in the background: the command returns, and the daemon continues to run."""
 
     def __init__(self, mounted: Mounted) -> None:
         self._mounted = mounted
@@ -45,7 +45,7 @@ class Detached:
         return run_vfsd("mount", *arguments, env=env or mounted.environment)
 
     def pid(self) -> int:
-        """Return the daemon's process, as ``vfsd status`` tells it."""
+        """Return the process id of the daemon, as ``vfsd status`` shows it."""
         (entry,) = statuses(self._mounted, self.path)
         pid: int = entry["pid"]
         return pid
@@ -53,7 +53,7 @@ class Detached:
 
 @contextmanager
 def detached(mounted: Mounted) -> Iterator[Detached]:
-    """Give a place for one detached daemon, which has ended afterwards. *mounted* must not have been started."""
+    """Yield a starter for one daemon in the background, and end the daemon afterwards. *mounted* is not started yet."""
     starter = Detached(mounted)
     try:
         yield starter
@@ -61,11 +61,11 @@ def detached(mounted: Mounted) -> Iterator[Detached]:
         pids = [entry["pid"] for entry in statuses(mounted, mounted.path) if "pid" in entry]
         mounted.clean_up()
         for pid in pids:
-            wait_until(lambda pid=pid: not lives(pid), f"the end of daemon {pid}")  # type: ignore[misc]
+            wait_until(lambda pid=pid: not is_alive(pid), f"daemon {pid} to end")  # type: ignore[misc]
 
 
-def lives(pid: int) -> bool:
-    """Whether process *pid* is there; one that has ended, and which nobody has asked about, is not."""
+def is_alive(pid: int) -> bool:
+    """Whether process *pid* runs. A zombie does not."""
     try:
         after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
     except FileNotFoundError:
@@ -74,18 +74,18 @@ def lives(pid: int) -> bool:
 
 
 def statuses(mounted: Mounted, *paths: Path) -> list[dict[str, Any]]:
-    """Return what ``vfsd status --json`` says of the mounts at *paths*; the machine may have others."""
+    """Return what ``vfsd status --json`` shows for the mounts at *paths*. The machine may have other mounts."""
     found = json.loads(success(mounted.vfsd("status", "--json")))
     return [entry for entry in found if entry["mountpoint"] in map(str, paths)]
 
 
 def mounts_at(path: Path) -> list[mountpoints.Mount]:
-    """Return all mounts at *path*, however they are stacked."""
+    """Return all mounts at *path*. There may be several, on top of each other."""
     return [mount for mount in mountpoints.mounts() if mount.mountpoint == str(path)]
 
 
 def mount_options(path: Path) -> tuple[str, str, set[str]]:
-    """Return type, source and options of the mount at *path*, as the kernel tells them."""
+    """Return type, source and options of the mount at *path*, as the kernel shows them."""
     line = next(line for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1] == str(path))
     source, _, fstype, options, *_ = line.split()
     return fstype, source, set(options.split(","))

@@ -1,4 +1,4 @@
-"""A Redis at its ``maxmemory``: ENOSPC for what grows, everything that frees room still works, recovery by itself."""
+"""A Redis at its ``maxmemory``: changes that grow fail with ENOSPC, others work, and the mount recovers by itself."""
 
 import os
 from collections.abc import Callable
@@ -6,16 +6,16 @@ from functools import partial
 
 import pytest
 
-from tests.faults.agreement import assert_agreement, commits
-from tests.faults.calls import DONE, Pending, outcome, pending, wait_until_writable, write
 from tests.support.mounted import Mounted, MountFactory, wait_until
+from tests.support.outcomes import DONE, PendingCall, outcome, pending_changes, wait_until_writable, write
 from tests.support.servers import RedisServer
+from tests.support.store_comparison import assert_store_matches, commit_count
 
 OLD = b"old content" * 5000
 
 
-class Full:
-    """A mount of a server that has no room left, and what was in it before."""
+class FullMount:
+    """A mount whose server has no free memory, with some files in it."""
 
     def __init__(self, mounted: Mounted, server: RedisServer) -> None:
         self.mounted = mounted
@@ -30,21 +30,21 @@ class Full:
         with self._server.client() as client:
             client.config_set("maxmemory", 1)
 
-    def make_room(self) -> None:
+    def free_memory(self) -> None:
         with self._server.client() as client:
             client.config_set("maxmemory", 0)
 
     def commits(self) -> int:
-        return commits(self._server, self.mounted.scope)
+        return commit_count(self._server, self.mounted.scope)
 
 
 @pytest.fixture
-def full(server: RedisServer, mount: MountFactory) -> Full:
+def full(server: RedisServer, mount: MountFactory) -> FullMount:
     """Return a mount on a full server."""
-    return Full(mount(server.url, "--store-timeout", "30"), server)
+    return FullMount(mount(server.url, "--store-timeout", "30"), server)
 
 
-def test_what_grows_is_enospc_and_changes_nothing(full: Full) -> None:
+def test_changes_that_grow_are_enospc_and_change_nothing(full: FullMount) -> None:
     root = full.root
     calls: dict[str, Callable[[], object]] = {
         "append": lambda: write(root / "written", b"more", len(OLD)),
@@ -55,18 +55,18 @@ def test_what_grows_is_enospc_and_changes_nothing(full: Full) -> None:
         "symlink": lambda: (root / "new").symlink_to("written"),
         "link": lambda: os.link(root / "written", root / "new"),
     }
-    before, count = assert_agreement(full.mounted), full.commits()
+    before, count = assert_store_matches(full.mounted), full.commits()
     assert {name: outcome(call) for name, call in calls.items()} == dict.fromkeys(calls, "ENOSPC")
-    assert assert_agreement(full.mounted) == before
+    assert assert_store_matches(full.mounted) == before
     assert full.commits() == count
-    full.make_room()
+    full.free_memory()
     wait_until_writable(root)
     assert outcome(calls["append"]) == DONE
     assert (root / "written").read_bytes() == OLD + b"more"
-    assert_agreement(full.mounted)
+    assert_store_matches(full.mounted)
 
 
-def test_what_needs_no_room_works(full: Full) -> None:
+def test_changes_that_need_no_memory_work(full: FullMount) -> None:
     root = full.root
     os.truncate(root / "emptied", 0)
     os.truncate(root / "grown", 10_000)
@@ -76,56 +76,56 @@ def test_what_needs_no_room_works(full: Full) -> None:
     (root / "directory" / "moved").unlink()
     (root / "directory").rmdir()
     (root / "grown").chmod(0o600)
-    found = assert_agreement(full.mounted)
+    found = assert_store_matches(full.mounted)
     assert found.facts.keys() == {b"", b"emptied", b"grown", b"rewritten"}
     assert found.facts[b"emptied"].content == b""
     assert found.facts[b"grown"].content == OLD
 
 
-def test_a_rewrite_without_room_leaves_an_empty_file_as_on_any_disk(full: Full) -> None:
-    """The truncation stands, as POSIX has it, and is stored; the write is refused."""
+def test_a_rewrite_on_a_full_server_leaves_an_empty_file_as_on_any_disk(full: FullMount) -> None:
+    """The truncation is valid, as POSIX requires, and is stored. The write is refused."""
     fd = os.open(full.root / "rewritten", os.O_WRONLY | os.O_TRUNC)
     assert outcome(lambda: os.write(fd, OLD)) == "ENOSPC"
     os.close(fd)
-    wait_until(lambda: _agrees(full.mounted), "the truncation to be stored")
+    wait_until(lambda: _store_matches(full.mounted), "the truncation to be stored")
     assert (full.root / "rewritten").read_bytes() == b""
 
 
-def _agrees(mounted: Mounted) -> bool:
+def _store_matches(mounted: Mounted) -> bool:
     try:
-        assert_agreement(mounted)
+        assert_store_matches(mounted)
     except AssertionError:
         return False
     return True
 
 
-def test_what_grows_takes_nothing_down_that_waits_beside_it(full: Full, server: RedisServer) -> None:
-    """Changes that wait at the same moment share a transaction: each has an outcome of its own all the same."""
+def test_a_change_that_grows_does_not_fail_others_in_the_same_transaction(full: FullMount, server: RedisServer) -> None:
+    """Changes that wait at the same time share a transaction, but each one has its own outcome."""
     server.freeze()
-    first = Pending(lambda: os.truncate(full.root / "emptied", 0))
-    wait_until(lambda: pending(full.mounted) == 1, "the first to wait")
-    growing = [Pending(partial(write, full.root / name, b"x", len(OLD))) for name in ("written", "grown")]
-    removing = Pending((full.root / "removed").unlink)
-    wait_until(lambda: pending(full.mounted) == 4, "all to wait")
+    first = PendingCall(lambda: os.truncate(full.root / "emptied", 0))
+    wait_until(lambda: pending_changes(full.mounted) == 1, "the first to wait")
+    growing = [PendingCall(partial(write, full.root / name, b"x", len(OLD))) for name in ("written", "grown")]
+    removing = PendingCall((full.root / "removed").unlink)
+    wait_until(lambda: pending_changes(full.mounted) == 4, "all to wait")
     server.thaw()
     assert first.outcome() == removing.outcome() == DONE
     assert [each.outcome() for each in growing] == ["ENOSPC", "ENOSPC"]
-    assert_agreement(full.mounted)
+    assert_store_matches(full.mounted)
 
 
-def test_a_full_server_can_be_mounted_to_make_room(full: Full) -> None:
+def test_a_scope_on_a_full_server_can_be_mounted_to_remove_files(full: FullMount) -> None:
     full.mounted.remount()
     assert outcome((full.root / "new").mkdir) == "ENOSPC"
     (full.root / "removed").unlink()
     full.mounted.kill()
     full.mounted.start()
     assert not (full.root / "removed").exists()
-    assert_agreement(full.mounted)
+    assert_store_matches(full.mounted)
 
 
-def test_df_shows_what_is_left(server: RedisServer, mount: MountFactory) -> None:
+def test_df_shows_the_free_memory_of_the_server(server: RedisServer, mount: MountFactory) -> None:
     with server.client() as client:
         client.config_set("maxmemory", 300 << 20)
-    seen = os.statvfs(mount(server.url).path)
-    assert seen.f_blocks * seen.f_frsize == 300 << 20
-    assert (250 << 20) < seen.f_bavail * seen.f_frsize < (300 << 20)
+    free = os.statvfs(mount(server.url).path)
+    assert free.f_blocks * free.f_frsize == 300 << 20
+    assert (250 << 20) < free.f_bavail * free.f_frsize < (300 << 20)

@@ -1,4 +1,4 @@
-"""The scope under torture and the places it is mounted at: it changes places when it is claimed elsewhere."""
+"""The scope under torture and its mounts. When the scope is claimed again, it moves to another mountpoint."""
 
 import os
 from pathlib import Path
@@ -16,12 +16,12 @@ EXPECTED = (
     r"a truncation could not be stored, the old content stays",
     r"cleaned up .*: a dead daemon had left scope",
 )
-"""What a daemon may have to say under torture. That it had lost something it may not."""
+"""The warnings that a daemon may log under torture. A warning about lost commits is not among them."""
 
-_UNCLEAN = 13
+_UNCLEAN_END = 13
 
 
-class Stage:
+class ScopeMounts:
     """A new scope at *store*, mounted by *factory* with *options*."""
 
     def __init__(self, factory: MountFactory, store: str, *options: str) -> None:
@@ -39,22 +39,22 @@ class Stage:
         return self.mounted.path
 
     def take_over(self) -> None:
-        """Mount elsewhere, fencing the present mount: that is the caller's to :meth:`leave`."""
+        """Mount at the other path, which fences the current mount. The caller must :meth:`unmount_fenced` it."""
         self.mounted, self._elsewhere = self._elsewhere, self.mounted
         self.mounted.start("--take-over")
 
-    def leave(self, before: Mounted) -> None:
+    def unmount_fenced(self, fenced: Mounted) -> None:
         """Unmount a mount that has lost the scope."""
-        status = before.stop()
-        assert status in {0, _UNCLEAN}, f"exit status {status}: {before.log.read_text()}"
+        status = fenced.stop()
+        assert status in {0, _UNCLEAN_END}, f"exit status {status}: {fenced.log.read_text()}"
 
     def compare(self) -> None:
-        """Compare the mount, as the kernel shows it, with what a newcomer reads from the store. AssertionError."""
+        """Compare the mount with a new read-only mount of the same scope. Raises AssertionError."""
         self._reader.start()
         shown, kept = look_at(os.fsencode(self.root)), look_at(os.fsencode(self._reader.path))
         assert self._reader.stop() == 0, self._reader.log.read_text()
         lines = _differences(kept, shown)
-        assert not lines, "the mount differs from its store, by which\n    " + "\n    ".join(lines)
+        assert not lines, "the mount differs from its store:\n    " + "\n    ".join(lines)
 
 
 def _differences(kept: Found, shown: Found) -> list[str]:

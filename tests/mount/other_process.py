@@ -1,6 +1,7 @@
-"""What another process does to a file while a test looks on: ``python -m tests.mount.actors NAME ARGUMENT…``.
+"""A second process that works on a file during a test: ``python -m tests.mount.other_process NAME ARGUMENT…``.
 
-An actor says a line when it has come to a point that the test must know of, and goes on when its input ends.
+NAME is one of the functions below. The process prints a line when it reaches a point that the test waits for. Then it
+waits until its standard input ends.
 """
 
 import fcntl
@@ -17,32 +18,32 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-class Acting:
-    """A running actor."""
+class OtherProcess:
+    """A running second process, seen from the test."""
 
     def __init__(self, name: str, *arguments: str | Path | int) -> None:
-        command = [sys.executable, "-m", "tests.mount.actors", name, *map(str, arguments)]
+        command = [sys.executable, "-m", "tests.mount.other_process", name, *map(str, arguments)]
         self._process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def hear(self) -> str:
-        """Return the next line it says."""
+    def read_line(self) -> str:
+        """Wait for the next line that it prints, and return it."""
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
-    def let_go(self) -> None:
-        """Let it go on, and do not wait."""
+    def resume(self) -> None:
+        """Let it continue, and do not wait."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
-    def go_on(self) -> str:
-        """Let it end well, and return what else it says."""
+    def finish(self) -> str:
+        """Let it continue, wait for its end, and return the rest of its output. It must exit with 0."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        said = self._process.stdout.read()
+        output = self._process.stdout.read()
         self._process.wait(60)
         assert self._process.returncode == 0
-        return said.strip()
+        return output.strip()
 
     def kill(self) -> None:
         self._process.kill()
@@ -57,54 +58,54 @@ class Acting:
 
 
 @contextmanager
-def acting(name: str, *arguments: str | Path | int) -> Iterator[Acting]:
-    """Give an actor, which is gone afterwards."""
-    actor = Acting(name, *arguments)
+def other_process(name: str, *arguments: str | Path | int) -> Iterator[OtherProcess]:
+    """Start the function *name* in a second process, and kill it at the end of the block."""
+    process = OtherProcess(name, *arguments)
     try:
-        yield actor
+        yield process
     finally:
-        actor.kill()
+        process.kill()
 
 
-# --- in the other process
+# --- what runs in the second process
 
 
 def append(path: str, tag: str, count: str) -> None:
-    """Append *count* numbered lines, each by one write."""
+    """Append *count* numbered lines, each with one write(2)."""
     fd = os.open(path, os.O_WRONLY | os.O_APPEND)
-    _say("ready")
+    _report("ready")
     for number in range(int(count)):
         os.write(fd, f"{tag} {number}\n".encode())
 
 
 def hold_flock(path: str) -> None:
-    """Hold an exclusive lock of the whole file (:manpage:`flock(2)`)."""
+    """Hold an exclusive lock on the whole file (:manpage:`flock(2)`)."""
     fd = os.open(path, os.O_RDWR)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    _say("locked")
+    _report("locked")
 
 
 def hold_lockf(path: str, start: str, length: str) -> None:
     """Hold an exclusive record lock (:manpage:`fcntl_locking(2)`)."""
     fd = os.open(path, os.O_RDWR)
     fcntl.lockf(fd, fcntl.LOCK_EX, int(length), int(start))
-    _say("locked")
+    _report("locked")
 
 
 def wait_lockf(path: str) -> None:
-    """Wait for a record lock on all of the file."""
+    """Wait for a record lock on the whole file."""
     fd = os.open(path, os.O_RDWR)
-    _say("waiting")
+    _report("waiting")
     fcntl.lockf(fd, fcntl.LOCK_EX)
-    _say("locked")
+    _report("locked")
 
 
 def ask_lockf(path: str, start: str, length: str) -> None:
-    """Say the pid of whoever holds a conflicting record lock, or 0."""
-    question = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, int(start), int(length), 0)
+    """Report the pid of the process that holds a conflicting record lock, or 0."""
+    request = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, int(start), int(length), 0)
     fd = os.open(path, os.O_RDWR)
-    kind, _, _, _, pid = struct.unpack("hhqqi", fcntl.fcntl(fd, fcntl.F_GETLK, question)[: struct.calcsize("hhqqi")])
-    _say(str(0 if kind == fcntl.F_UNLCK else pid))
+    kind, _, _, _, pid = struct.unpack("hhqqi", fcntl.fcntl(fd, fcntl.F_GETLK, request)[: struct.calcsize("hhqqi")])
+    _report(str(0 if kind == fcntl.F_UNLCK else pid))
 
 
 def map_and_write(path: str, text: str) -> None:
@@ -112,13 +113,13 @@ def map_and_write(path: str, text: str) -> None:
     fd = os.open(path, os.O_RDWR)
     with mmap.mmap(fd, 0) as shared:
         shared[: len(text)] = text.encode()
-        _say("written")
+        _report("written")
 
 
 def insert(database: str, tag: str, count: str) -> None:
-    """Insert *count* rows into an SQLite database, each in a transaction of its own."""
+    """Insert *count* rows into an SQLite database, one transaction for each row."""
     connection = sqlite3.connect(database, timeout=60, isolation_level=None)
-    _say("ready")
+    _report("ready")
     for number in range(int(count)):
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("INSERT INTO lines VALUES (?, ?)", (tag, number))
@@ -129,29 +130,29 @@ def insert(database: str, tag: str, count: str) -> None:
 def hold_open(path: str) -> None:
     """Keep a file open."""
     os.open(path, os.O_RDONLY)
-    _say("open")
+    _report("open")
 
 
 def sit_in(directory: str) -> None:
-    """Have *directory* as working directory."""
+    """Make *directory* the working directory."""
     os.chdir(directory)
-    _say("there")
+    _report("there")
 
 
 def look_as(directory: str, uid: str) -> None:
-    """Say, as user *uid*, what is in *directory*, or the name of the error that keeps it from looking."""
+    """Report, as user *uid*, the names in *directory*, or the name of the error."""
     os.chdir(directory)
     os.setgroups([])
     os.setgid(int(uid))
     os.setuid(int(uid))
     try:
-        _say(" ".join(sorted(os.listdir())))
+        _report(" ".join(sorted(os.listdir())))
     except OSError as error:
-        _say(type(error).__name__)
+        _report(type(error).__name__)
 
 
-def _say(text: str) -> None:
-    """Say a line, and wait to be let go on."""
+def _report(text: str) -> None:
+    """Print a line, and wait until the test lets this process continue."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
     sys.stdin.read()

@@ -1,4 +1,4 @@
-"""System calls that may fail, or may take until a fault ends: what came of them, as a word."""
+"""System calls during a fault: each may fail, or block until the fault ends. Its outcome is a word."""
 
 import errno
 import json
@@ -13,16 +13,16 @@ from vfsd.client.connection import ask
 
 DONE = "done"
 
-LOST = r"lost the store .* during a commit"
-AWAY = r"; trying again"
-BACK = r"the store .* answers again"
-SETTLED = r"a change that was answered with an error turned out to be stored"
-OUTAGE = (LOST, AWAY, BACK, SETTLED)
-"""Warnings of a mount whose store was away for a while."""
+STORE_LOST = r"lost the store .* during a commit"
+STORE_AWAY = r"; trying again"
+STORE_BACK = r"the store .* answers again"
+DOUBT_SETTLED = r"a change that was answered with an error turned out to be stored"
+OUTAGE = (STORE_LOST, STORE_AWAY, STORE_BACK, DOUBT_SETTLED)
+"""Warnings of a mount whose store was unavailable for some time."""
 
 
 def outcome(call: Callable[[], object]) -> str:
-    """Return :data:`DONE`, or the name of the errno that *call* failed with."""
+    """Return :data:`DONE`, or the name of the errno if *call* failed."""
     try:
         call()
     except OSError as error:
@@ -30,8 +30,8 @@ def outcome(call: Callable[[], object]) -> str:
     return DONE
 
 
-class Pending:
-    """A call in a thread of its own, which may have to wait for the end of a fault."""
+class PendingCall:
+    """A call in a separate thread. It may block until a fault ends."""
 
     def __init__(self, call: Callable[[], object]) -> None:
         self._future: Future[str] = Future()
@@ -40,21 +40,21 @@ class Pending:
     def _run(self, call: Callable[[], object]) -> None:
         try:
             self._future.set_result(outcome(call))
-        except BaseException as error:  # noqa: BLE001 (handed on to whoever asks)
+        except BaseException as error:  # noqa: BLE001 (raised again in outcome)
             self._future.set_exception(error)
 
     @property
-    def is_over(self) -> bool:
+    def has_returned(self) -> bool:
         """Whether the call has returned."""
         return self._future.done()
 
     def outcome(self) -> str:
-        """Wait for the call, and return what came of it."""
+        """Wait for the end of the call, and return its outcome."""
         return self._future.result(PATIENCE)
 
 
 def write(path: Path, content: bytes, offset: int = 0) -> None:
-    """Write into a file that is there, by one write(2). Raises OSError."""
+    """Write into an existing file with one write(2). Raises OSError."""
     fd = os.open(path, os.O_WRONLY)
     try:
         assert os.pwrite(fd, content, offset) == len(content)
@@ -63,7 +63,7 @@ def write(path: Path, content: bytes, offset: int = 0) -> None:
 
 
 def wait_until_writable(directory: Path) -> None:
-    """Return when changes in *directory* work again by themselves."""
+    """Return when changes in *directory* work again."""
     probe = directory / "probe"
     wait_until(lambda: outcome(probe.mkdir) == DONE, "writing to work again")
     probe.rmdir()
@@ -74,9 +74,9 @@ def wait_for_log(mounted: Mounted, text: str) -> None:
     wait_until(lambda: text in mounted.log.read_text(), f"{text!r} in the log")
 
 
-def pending(mounted: Mounted) -> int:
-    """Return how many changes wait for the store, as the daemon says at its control socket."""
+def pending_changes(mounted: Mounted) -> int:
+    """Return how many changes wait for the store, as the control socket of the daemon shows."""
     for path in Path(mounted.environment["VFSD_RUNTIME_DIR"]).glob("*.json"):
         if json.loads(path.read_text())["mountpoint"] == os.fspath(mounted.path):
             return int(ask(path.with_suffix(".sock"), "info", timeout=PATIENCE)["pending"])
-    raise AssertionError(f"nothing is registered for {mounted.path}")
+    raise AssertionError(f"no daemon is registered for {mounted.path}")

@@ -1,4 +1,4 @@
-"""Memory and store agree: what a mount shows is what a newcomer would find in the store, to the nanosecond."""
+"""Compare a mount with the records in its store: trees, contents and times, to the nanosecond."""
 
 import os
 
@@ -15,17 +15,20 @@ from vfsd.tree.inode import Inode
 from vfsd.tree.tree import Tree
 
 
-def assert_agreement(mounted: Mounted, url: str | None = None) -> Found:
-    """Compare the mount with the records of its store (at *url*, if the mount's own way there is broken)."""
-    kept = stored(url or mounted.store, mounted.scope)
+def assert_store_matches(mounted: Mounted, url: str | None = None) -> Found:
+    """Raise AssertionError if the mount and the records of its scope differ. Return the stored tree.
+
+    Read the store at *url* if the URL of the mount does not work at the moment.
+    """
+    records = stored_tree(url or mounted.store, mounted.scope)
     shown = look_at(os.fsencode(mounted.path))
-    assert differences(kept.facts, shown.facts) == []
-    assert shown.stamps == kept.stamps
-    return kept
+    assert differences(records.facts, shown.facts) == []
+    assert shown.stamps == records.stamps
+    return records
 
 
-def stored(url: str, scope: str) -> Found:
-    """Return the tree that the records of *scope* amount to."""
+def stored_tree(url: str, scope: str) -> Found:
+    """Return the tree that the records of *scope* describe."""
     tree = trio.run(_hydrated, url, scope)
     paths = dict(_paths(tree, b"", tree.inodes[ROOT]))
     facts: dict[bytes, Facts] = {}
@@ -68,7 +71,7 @@ def _content(inode: Inode) -> bytes:
     return bytes(content)
 
 
-def commits(server: RedisServer, scope: str) -> int:
-    """Return how many transactions have been stored of *scope*."""
+def commit_count(server: RedisServer, scope: str) -> int:
+    """Return how many commits of *scope* the store contains."""
     with server.client() as client:
         return int(client.hget(f"vfsd:{{{scope}}}:scope", "seq") or 0)

@@ -1,7 +1,7 @@
-"""A program that commits as fast as it can until it is killed: ``python -m tests.support.storm URL SCOPE FIRST``.
+"""Commit changes until killed: ``python -m tests.support.endless_commits URL SCOPE FIRST``.
 
-It prints the number of each change once that is acknowledged. Change *n* makes inode *n* with a name and
-:data:`PIECES` chunks, several at a time, so that a kill always finds some on their way.
+The program prints the number of each change when the change is acknowledged. Change *n* makes inode *n* with a name
+and :data:`CHUNKS` chunks. Several commits run at the same time, so a kill always interrupts some of them.
 """
 
 import sys
@@ -14,35 +14,35 @@ from vfsd.store.owner import this_process
 from vfsd.store.url import open_store
 from vfsd.tree.change import ROOT, Attributes, Change, PutChunks, PutEntry, PutInode
 
-PIECES = 5
-_SIDE_BY_SIDE = 4
+CHUNKS = 5
+_TASKS = 4
 _FILE = Attributes(0o100644, 1, 0, 0, 0, 1 << 30, 1, 2, 3)
 
 
-def storm_change(number: int) -> Change:
+def numbered_change(number: int) -> Change:
     """Return the change numbered *number*."""
-    chunks = {piece: b"%d/%d " % (number, piece) * 300 for piece in range(PIECES)}
+    chunks = {index: b"%d/%d " % (number, index) * 300 for index in range(CHUNKS)}
     return Change(
         (PutInode(number, _FILE), PutEntry(ROOT, b"%d" % number, number, number), PutChunks(number, chunks)),
         grows=True,
     )
 
 
-async def _commit_for_ever(store: Store, claim: Claim, numbers: "count[int]") -> None:
+async def _commit_endlessly(store: Store, claim: Claim, numbers: "count[int]") -> None:
     for number in numbers:
-        await claim.commit(storm_change(number))
+        await claim.commit(numbered_change(number))
         print(number, flush=True)
         await trio.lowlevel.checkpoint()
 
 
 async def _main(url: str, scope: str, first: int) -> None:
     store = open_store(url, StoreOptions())
-    claim = await store.claim(scope, this_process("/mnt/storm"), ClaimTerms())
+    claim = await store.claim(scope, this_process("/mnt/endless"), ClaimTerms())
     numbers = count(first)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(claim.keep)
-        for _ in range(_SIDE_BY_SIDE):
-            nursery.start_soon(_commit_for_ever, store, claim, numbers)
+        for _ in range(_TASKS):
+            nursery.start_soon(_commit_endlessly, store, claim, numbers)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""A commit whose answer comes late, for tests of what goes on until then."""
+"""A commit whose answer comes late, for tests of what happens until then."""
 
 import trio
 
 from vfsd.errors import InDoubt
 
 
-class StoredAfterAll(InDoubt):
-    """A doubt about a commit that was stored, which is known once *resolved* is set."""
+class LateAnswer(InDoubt):
+    """An :class:`InDoubt` of a commit that was stored. The answer comes when *resolved* is set."""
 
     def __init__(self) -> None:
         super().__init__("no answer")

@@ -1,4 +1,7 @@
-"""A store that is frozen, gone or busy: slow calls within the deadline, EIO beyond it, reads throughout, recovery."""
+"""A store that is frozen, killed or busy.
+
+Changes are slow until the deadline, and then fail with EIO. Reads always work. The mount recovers by itself.
+"""
 
 import os
 import time
@@ -7,19 +10,28 @@ from pathlib import Path
 
 import redis
 
-from tests.faults.agreement import assert_agreement
-from tests.faults.calls import DONE, OUTAGE, Pending, outcome, pending, wait_for_log, wait_until_writable, write
 from tests.faults.conftest import ServerFactory
 from tests.support.mounted import Mounted, MountFactory, wait_until
+from tests.support.outcomes import (
+    DONE,
+    OUTAGE,
+    PendingCall,
+    outcome,
+    pending_changes,
+    wait_for_log,
+    wait_until_writable,
+    write,
+)
 from tests.support.servers import RedisServer, ServerOptions
+from tests.support.store_comparison import assert_store_matches
 
 OLD, NEW = b"old content", b"new content"
 WRITERS = 120
-GENEROUS = 10.0
-"""Seconds that a call with a deadline of one second may take on a busy machine."""
+MAX_SECONDS = 10.0
+"""How long a call with a deadline of one second may take on a busy machine."""
 
 
-def _furnished(mounted: Mounted, files: int = 1) -> list[Path]:
+def _mount_with_files(mounted: Mounted, files: int = 1) -> list[Path]:
     mounted.expected += OUTAGE
     paths = [mounted.path / f"file{number}" for number in range(files)]
     for path in paths:
@@ -27,54 +39,55 @@ def _furnished(mounted: Mounted, files: int = 1) -> list[Path]:
     return paths
 
 
-def test_frozen_shorter_than_the_deadline_is_a_slow_call(server: RedisServer, mount: MountFactory) -> None:
+def test_a_freeze_shorter_than_the_deadline_makes_a_call_slow(server: RedisServer, mount: MountFactory) -> None:
     mounted = mount(server.url, "--store-timeout", "60")
-    (file,) = _furnished(mounted)
+    (file,) = _mount_with_files(mounted)
     server.freeze()
-    writing = Pending(lambda: write(file, NEW))
-    making = Pending((mounted.path / "directory").mkdir)
-    wait_until(lambda: pending(mounted) == 2, "two changes to wait")
-    assert not writing.is_over
-    assert not making.is_over
+    writing = PendingCall(lambda: write(file, NEW))
+    making = PendingCall((mounted.path / "directory").mkdir)
+    wait_until(lambda: pending_changes(mounted) == 2, "two changes to wait")
+    assert not writing.has_returned
+    assert not making.has_returned
     server.thaw()
     assert writing.outcome() == making.outcome() == DONE
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
-def test_frozen_longer_is_eio_at_the_deadline_then_at_once_and_it_recovers(
+def test_a_longer_freeze_is_eio_at_the_deadline_then_at_once_until_it_recovers(
     server: RedisServer, mount: MountFactory
 ) -> None:
     mounted = mount(server.url, "--store-timeout", "1")
-    paths = _furnished(mounted, WRITERS)
+    paths = _mount_with_files(mounted, WRITERS)
     server.freeze()
     started = time.monotonic()
-    writing = [Pending(partial(write, path, NEW)) for path in paths]
+    writing = [PendingCall(partial(write, path, NEW)) for path in paths]
     assert {each.outcome() for each in writing} == {"EIO"}
-    assert time.monotonic() - started < GENEROUS
+    assert time.monotonic() - started < MAX_SECONDS
     started = time.monotonic()
     assert {outcome((mounted.path / f"directory{number}").mkdir) for number in range(100)} == {"EIO"}
-    assert time.monotonic() - started < GENEROUS  # a hundred, one after the other, in the time that one may take
+    assert time.monotonic() - started < MAX_SECONDS  # a hundred calls, one after the other, in the time of one
     assert {path.read_bytes() for path in paths} == {OLD}
     assert len(os.listdir(mounted.path)) == WRITERS
     server.thaw()
     wait_until_writable(mounted.path)
-    wait_until(lambda: outcome(lambda: write(paths[0], NEW)) == DONE, "what was in doubt to be settled")
-    assert_agreement(mounted)
+    wait_until(lambda: outcome(lambda: write(paths[0], NEW)) == DONE, "the commits in doubt to be settled")
+    assert_store_matches(mounted)
 
 
 def test_readers_never_wait_for_hung_writers(server: RedisServer, mount: MountFactory) -> None:
-    """More writers than pyfuse3 has workers by default hang on a frozen store: all reads end before it is thawed.
+    """More writers hang on a frozen store than pyfuse3 has workers by default. All reads end before the thaw.
 
-    All files are looked at first: at news of a file the kernel drops its cached pages, and waits for one being written.
+    The test calls stat on all files first. Otherwise the kernel gets new attributes during the writes: then it drops
+    cached pages, and waits for a page that is being written.
     """
     mounted = mount(server.url, "--store-timeout", "60")
-    paths = _furnished(mounted, WRITERS)
+    paths = _mount_with_files(mounted, WRITERS)
     assert {path.stat().st_size for path in paths} == {len(OLD)}
     read = mounted.path / "read"
     read.write_bytes(OLD * 1000)
     server.freeze()
-    writing = [Pending(partial(write, path, NEW)) for path in paths]
-    wait_until(lambda: pending(mounted) == WRITERS, "all writers to hang")
+    writing = [PendingCall(partial(write, path, NEW)) for path in paths]
+    wait_until(lambda: pending_changes(mounted) == WRITERS, "all writers to hang")
     fd = os.open(read, os.O_RDONLY)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     assert os.pread(fd, 1 << 20, 0) == OLD * 1000
@@ -82,15 +95,15 @@ def test_readers_never_wait_for_hung_writers(server: RedisServer, mount: MountFa
     assert len(os.listdir(mounted.path)) == WRITERS + 1
     assert not (mounted.path / "never looked up").exists()
     assert [path.stat().st_size for path in paths] == [len(OLD)] * WRITERS
-    assert not any(each.is_over for each in writing)
+    assert not any(each.has_returned for each in writing)
     server.thaw()
     assert {each.outcome() for each in writing} == {DONE}
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
-def test_killed_and_started_again_empty_leaves_a_readable_mount(server: RedisServer, mount: MountFactory) -> None:
+def test_a_server_that_restarts_empty_leaves_a_readable_mount(server: RedisServer, mount: MountFactory) -> None:
     mounted = mount(server.url, "--store-timeout", "1")
-    (file,) = _furnished(mounted)
+    (file,) = _mount_with_files(mounted)
     mounted.expected += [r"is gone from the store"]
     server.kill()
     assert outcome(lambda: write(file, NEW)) == "EIO"
@@ -103,16 +116,16 @@ def test_killed_and_started_again_empty_leaves_a_readable_mount(server: RedisSer
         assert client.keys("vfsd:*") == []
 
 
-def test_killed_under_load_with_every_commit_on_disk_loses_nothing(
+def test_a_server_with_every_commit_on_disk_loses_nothing_in_a_crash(
     make_server: ServerFactory, mount: MountFactory
 ) -> None:
-    """``appendfsync always``, ``kill -9``, restart, twice: every file that was acknowledged is there, whole."""
+    """``appendfsync always``, ``kill -9``, restart, twice: every acknowledged file is there and complete."""
     server = make_server(ServerOptions(appendonly=True, arguments=("--appendfsync", "always")))
     mounted = mount(server.url, "--store-timeout", "60")
     mounted.expected += OUTAGE
     made: list[str] = []
     stopping: list[bool] = []
-    working = [Pending(partial(_make_files, mounted.path, f"w{number}", made, stopping)) for number in range(4)]
+    working = [PendingCall(partial(_make_files, mounted.path, f"w{number}", made, stopping)) for number in range(4)]
     for _ in range(2):
         _wait_for_more(made)
         server.kill()
@@ -120,7 +133,7 @@ def test_killed_under_load_with_every_commit_on_disk_loses_nothing(
     _wait_for_more(made)
     stopping.append(True)
     assert {each.outcome() for each in working} == {DONE}
-    found = assert_agreement(mounted)
+    found = assert_store_matches(mounted)
     assert {os.fsencode(name) for name in made} == found.facts.keys() - {b""}
     assert all(found.facts[os.fsencode(name)].content == _content(name) for name in made)
 
@@ -143,28 +156,28 @@ def _content(name: str) -> bytes:
     return name.encode() * 500
 
 
-def test_a_server_that_is_busy_makes_a_slow_call_and_no_error(server: RedisServer, mount: MountFactory) -> None:
-    """Another client's endless script: Redis answers BUSY until somebody ends it."""
+def test_a_busy_server_makes_a_call_slow_without_an_error(server: RedisServer, mount: MountFactory) -> None:
+    """Another client runs an endless script: Redis answers BUSY until the script is killed."""
     mounted = mount(server.url, "--store-timeout", "60")
-    (file,) = _furnished(mounted)
+    (file,) = _mount_with_files(mounted)
     with server.client() as client, server.client() as other:
         client.config_set("busy-reply-threshold", 1)
-        looping = Pending(lambda: _loop(other))
+        looping = PendingCall(lambda: _loop(other))
         wait_until(lambda: _is_busy(client), "the server to be busy")
-        writing = Pending(lambda: write(file, NEW))
+        writing = PendingCall(lambda: write(file, NEW))
         wait_for_log(mounted, "trying again")
-        assert not writing.is_over
+        assert not writing.has_returned
         client.script_kill()
         assert looping.outcome() == DONE
     assert writing.outcome() == DONE
     assert file.read_bytes() == NEW
-    assert_agreement(mounted)
+    assert_store_matches(mounted)
 
 
 def _loop(client: redis.Redis) -> None:
     try:
         client.eval("while true do end", 0)
-    except redis.ResponseError:  # killed, as it should be
+    except redis.ResponseError:  # SCRIPT KILL has ended the script, as intended
         return
 
 

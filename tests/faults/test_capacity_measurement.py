@@ -1,4 +1,4 @@
-"""The store's room is measured beside the requests: no trouble with that ends a mount."""
+"""A background task measures the capacity of the store. No error there ends the mount."""
 
 import trio
 import trio.testing
@@ -11,26 +11,26 @@ from vfsd.store.base import Capacity
 from vfsd.store.memory import MemoryStore
 from vfsd.tree.tree import Tree
 
-TROUBLES = [OSError(24, "Too many open files"), StoreUnreachable("away")]
+ERRORS = [OSError(24, "Too many open files"), StoreUnreachable("away")]
 
 
-class Troubled(MemoryStore):
-    """Fails each time in another way, and then answers."""
+class FailingStore(MemoryStore):
+    """Fails with a different error each time, and then answers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.answered = trio.Event()
-        self._troubles: list[Exception] = list(TROUBLES)
+        self._errors: list[Exception] = list(ERRORS)
 
     async def capacity(self) -> Capacity:
-        if self._troubles:
-            raise self._troubles.pop()
+        if self._errors:
+            raise self._errors.pop()
         self.answered.set()
         return await super().capacity()
 
 
-async def test_measuring_goes_on_whatever_happened(autojump_clock: trio.testing.MockClock) -> None:
-    store = Troubled()
+async def test_measuring_continues_after_errors(autojump_clock: trio.testing.MockClock) -> None:
+    store = FailingStore()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep_measuring, Volume(Tree(), Backing(store, None), BackgroundTasks(nursery)))
         await store.answered.wait()

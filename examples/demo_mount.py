@@ -1,7 +1,7 @@
-"""What the demonstrations stand on: a store and a scope of their own, mounted, killed and mounted again.
+"""The mount of the demonstrations: it starts a store, mounts a scope, and can kill the daemon and mount again.
 
-Everything lies below one temporary directory and is gone at the end. A store that was named with ``--redis`` or
-``--sqlite`` is not ours: only the demonstration's own scope in it is dropped.
+Everything is below one temporary directory, which is removed at the end. A store from ``--redis`` or ``--sqlite`` is
+kept: only the scope of the demonstration is dropped from it.
 """
 
 import argparse
@@ -22,21 +22,21 @@ import redis
 SCOPE = "demo-of-vfsd"
 
 
-class Stage:
-    """A mount of :data:`SCOPE` in *store*, below *place*."""
+class DemoMount:
+    """A mount of :data:`SCOPE` in *store*. All its files are below *directory*."""
 
-    def __init__(self, store: str, place: Path) -> None:
-        self.mountpoint = place / "mnt"
+    def __init__(self, store: str, directory: Path) -> None:
+        self.mountpoint = directory / "mnt"
         self._store = store
-        self._log = place / "log"
-        os.environ |= {"VFSD_STORE": store, "VFSD_RUNTIME_DIR": str(place / "run")}
+        self._log = directory / "log"
+        os.environ |= {"VFSD_STORE": store, "VFSD_RUNTIME_DIR": str(directory / "run")}
 
     def mount(self) -> None:
-        """Mount, and return when the files are there."""
+        """Mount, and return when the files can be read."""
         _vfsd("mount", str(self.mountpoint), "--scope", SCOPE, "--log-file", str(self._log))
 
     def kill(self) -> None:
-        """End the daemon as a crash would; return when its mount answers no more."""
+        """End the daemon as in a crash. Return when its mount no longer answers."""
         mounts = json.loads(_vfsd("status", "--json"))
         (pid,) = [mount["pid"] for mount in mounts if mount["mountpoint"] == str(self.mountpoint)]
         os.kill(pid, signal.SIGKILL)
@@ -44,7 +44,7 @@ class Stage:
             time.sleep(0.01)
 
     def store_holds(self, text: str) -> bool:
-        """Whether *text* is anywhere in what the store keeps of the scope."""
+        """Whether *text* is anywhere in the store's records of the scope."""
         kind, _, rest = self._store.partition(":")
         found = _in_sqlite(Path(rest)) if kind == "sqlite" else _in_redis(self._store)
         return any(text.encode() in piece for piece in found)
@@ -56,40 +56,40 @@ class Stage:
 
 
 @contextmanager
-def stage(description: str) -> Iterator[Stage]:
-    """Give a mounted stage on the store that the command line names."""
+def demo_mount(description: str) -> Iterator[DemoMount]:
+    """Mount a scope in the store that the command line names, and clean up at the end."""
     parser = argparse.ArgumentParser(description=description)
     store = parser.add_mutually_exclusive_group()
     store.add_argument("--redis", metavar="URL", help="a Redis to use; a private one is started by default")
     store.add_argument("--sqlite", metavar="PATH", type=Path, help="a SQLite file to use instead")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="vfsd-demo-") as directory, _store(given, Path(directory)) as url:
-        on = Stage(url, Path(directory))
-        on.mount()
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="vfsd-demo-") as directory, _store(arguments, Path(directory)) as url:
+        mount = DemoMount(url, Path(directory))
+        mount.mount()
         try:
-            yield on
+            yield mount
         finally:
-            on.end()
+            mount.end()
 
 
 @contextmanager
-def _store(given: argparse.Namespace, place: Path) -> Iterator[str]:
-    if given.redis:
-        yield given.redis
-    elif given.sqlite:
-        yield f"sqlite:{given.sqlite.absolute()}"
+def _store(arguments: argparse.Namespace, directory: Path) -> Iterator[str]:
+    if arguments.redis:
+        yield arguments.redis
+    elif arguments.sqlite:
+        yield f"sqlite:{arguments.sqlite.absolute()}"
     else:
-        with _private_redis(place) as url:
+        with _private_redis(directory) as url:
             yield url
 
 
 @contextmanager
-def _private_redis(place: Path) -> Iterator[str]:
+def _private_redis(directory: Path) -> Iterator[str]:
     program = shutil.which("redis-server")
     if program is None:
         sys.exit("there is no redis-server: apt install redis-server, or use --redis URL or --sqlite PATH")
-    address = place / "redis.sock"
-    command = [program, "--port", "0", "--unixsocket", str(address), "--dir", str(place), "--save", ""]
+    address = directory / "redis.sock"
+    command = [program, "--port", "0", "--unixsocket", str(address), "--dir", str(directory), "--save", ""]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
         try:
             while not _is_ready(address):
@@ -127,9 +127,9 @@ def _answers_at(mountpoint: Path) -> bool:
 
 
 def _vfsd(*arguments: str) -> str:
-    """Run a vfsd command and return what it printed; what it complains of goes to the terminal, and ends this."""
+    """Run a vfsd command and return its output. If it fails, its error is on the terminal: end the demonstration."""
     command = [sys.executable, "-m", "vfsd", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        sys.exit(f"the demonstration ended early: vfsd {arguments[0]} failed, and says above why")
+        sys.exit(f"the demonstration ended early: vfsd {arguments[0]} failed, see the error above")
     return done.stdout
