@@ -62,15 +62,21 @@ class SeedOverlay(Hook):
         return Usage(self.index.content_bytes, len(self.index.homes))
 
     def newly_stored_in(self, change: Change) -> set[int]:
-        """Return the directories in which *change* may make seeds stored: memory has them already, the store not."""
+        """Return the directories in which *change* stores what memory does not show as a change there.
+
+        That is a seed that becomes stored, which memory shows already; and a stored file that a seed hides, which can
+        still be written to by those who have it open.
+        """
         homes = self.index.homes
         if not homes:
             return set()
-        inos = {op.ino for op in change.ops if isinstance(op, PutInode)} & homes.keys()
+        put = {op.ino for op in change.ops if isinstance(op, PutInode)}
+        hidden = {key.parent for key, entry in self.index.shadowed.items() if entry.ino in put}
+        inos = put & homes.keys()
         for op in change.ops:
             if isinstance(op, PutEntry) and op.ino in self._tree.inodes and self._is_directory(op.ino):
                 inos.update(self.index.below(self._tree, op.ino))
-        return {homes[ino].parent for ino in inos}
+        return {homes[ino].parent for ino in inos} | hidden
 
     # --- recording
 
