@@ -64,8 +64,8 @@ def test_a_wrong_password_is_refused_and_no_password_is_shown(mount: MountFactor
             line = failure(daemon.mount(), 4)
         assert line.startswith(f"the store {shown} refuses the credentials: ")
         assert line.endswith("check user and password")
-        nobody = failure(mounted.vfsd("scopes", "--store", f"redis://127.0.0.1:{server.port}/0"), 4)
-        assert "refuses the credentials" in nobody
+        anonymous = failure(mounted.vfsd("scopes", "--store", f"redis://127.0.0.1:{server.port}/0"), 4)
+        assert "refuses the credentials" in anonymous
         assert "secret" not in line + mounted.log.read_text()
 
 

@@ -30,7 +30,7 @@ def test_an_absolute_path_below_the_mountpoint(tree: Path, vfs: Vfs) -> None:
     assert vfs.readdir(tree) == vfs.readdir("") == vfs.readdir("/") == ["a"]
     assert vfs.realpath("") == os.fspath(tree)
     with pytest.raises(FileNotFoundError):
-        vfs.read_file(f"{tree}beside/a/b/file")
+        vfs.read_file(f"{tree}-sibling/a/b/file")
 
 
 def test_a_slash_at_the_end_means_a_directory(tree: Path, vfs: Vfs) -> None:
@@ -71,7 +71,7 @@ def test_a_write_through_a_dangling_link_creates_its_target(tree: Path, vfs: Vfs
 
 
 @pytest.mark.parametrize(
-    "target", ["/etc/passwd", "../outside", "a/../../outside", "{top}beside/file", "{top}/../x", "/"]
+    "target", ["/etc/passwd", "../outside", "a/../../outside", "{top}-sibling/file", "{top}/../x", "/"]
 )
 def test_links_out_of_the_scope_are_refused(tree: Path, vfs: Vfs, target: str) -> None:
     outside = tree.parent / "outside"

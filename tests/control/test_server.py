@@ -112,39 +112,40 @@ async def test_the_end_is_called_even_if_the_client_is_gone(tmp_path: Path) -> N
 
 
 def _pair() -> tuple[trio.SocketStream, trio.SocketStream]:
-    ours, theirs = socket.socketpair()
-    return tuple(trio.SocketStream(trio.socket.from_stdlib_socket(end)) for end in (ours, theirs))  # type: ignore[return-value]  # two
+    """Return both ends of a connection: the server's and the client's."""
+    server, client = socket.socketpair()
+    return tuple(trio.SocketStream(trio.socket.from_stdlib_socket(end)) for end in (server, client))  # type: ignore[return-value]  # a generator of two
 
 
 async def test_a_pause_in_the_middle_of_a_line_is_limited(autojump_clock: trio.testing.MockClock) -> None:
-    ours, theirs = _pair()
-    async with ours, theirs:
-        await theirs.send_all(b"half a li")
+    server, client = _pair()
+    async with server, client:
+        await client.send_all(b"half a li")
         with pytest.raises(trio.TooSlowError):
-            await LineReader(ours, 100).next()
+            await LineReader(server, 100).next()
 
 
 async def test_a_pause_between_lines_is_not_limited(autojump_clock: trio.testing.MockClock) -> None:
-    ours, theirs = _pair()
-    async with ours, theirs:
-        lines = LineReader(ours, 100)
-        await theirs.send_all(b"one\n")
+    server, client = _pair()
+    async with server, client:
+        lines = LineReader(server, 100)
+        await client.send_all(b"one\n")
         assert await lines.next() == b"one"
         with trio.move_on_after(86_400) as waiting:
             await lines.next()
         assert waiting.cancelled_caught
-        await theirs.send_all(b"two\nthree\nfour")
+        await client.send_all(b"two\nthree\nfour")
         assert [await lines.next(), await lines.next()] == [b"two", b"three"]
-        await theirs.send_eof()
+        await client.send_eof()
         assert await lines.next() is None
 
 
 @pytest.mark.parametrize(("length", "accepted"), [(99, True), (100, True), (101, False), (1000, False)])
 async def test_a_line_has_a_longest_length(length: int, accepted: bool) -> None:
-    ours, theirs = _pair()
-    async with ours, theirs:
-        await theirs.send_all(b"x" * length + b"\n")
-        assert await LineReader(ours, 100).next() == (b"x" * length if accepted else None)
+    server, client = _pair()
+    async with server, client:
+        await client.send_all(b"x" * length + b"\n")
+        assert await LineReader(server, 100).next() == (b"x" * length if accepted else None)
 
 
 async def test_the_client_sends_seeds_as_the_protocol_says(tmp_path: Path) -> None:

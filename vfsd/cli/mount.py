@@ -61,12 +61,21 @@ _PAUSE_SECONDS = 0.05
 @click.option("--allow-eviction", is_flag=True, help="Accept a Redis that may drop data when memory is short.")
 @click.option("--salvage", is_flag=True, help="Mount the undamaged part of a damaged scope, for reading.")
 @click.option(
-    "--store-timeout", default=5.0, show_default=True, type=float, help="Longest time of a change, in seconds."
+    "--store-timeout",
+    default=5.0,
+    show_default=True,
+    type=float,
+    help="Longest a change may take, in seconds; then EIO.",
 )
-@click.option("--max-bytes", metavar="SIZE", help="Most content in the scope, as in 2G; 0: no limit. Stored.")
-@click.option("--max-files", metavar="N", type=click.IntRange(0, MOST), help="Most files; 0: no limit. Stored.")
-@click.option("--max-file-bytes", metavar="SIZE", help="Largest file in the scope; 0: no limit. Stored.")
-@click.option("--max-memory", metavar="SIZE", default="0", help="Most memory for the daemon; then ENOSPC.")
+@click.option("--max-bytes", metavar="SIZE", help="Most bytes of content, as in 2G; 0: no limit. Kept with the scope.")
+@click.option(
+    "--max-files",
+    metavar="N",
+    type=click.IntRange(0, MOST),
+    help="Most files of all kinds; 0: no limit. Kept with the scope.",
+)
+@click.option("--max-file-bytes", metavar="SIZE", help="Largest file; 0: no limit. Kept with the scope.")
+@click.option("--max-memory", metavar="SIZE", default="0", help="Most memory for the daemon, 0: no limit; then ENOSPC.")
 @click.option("--fsync", metavar="MODE", default="none", help="fsync waits for (Redis): none, wait:N, waitaof.")
 @click.option(
     "--skill", "skills", multiple=True, metavar="DIR[:DEST]", help="Show a skill at /skills/NAME or DEST; not stored."

@@ -44,7 +44,7 @@ def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
 def _daemon_of(path: str) -> int | None:
     """Return a descriptor of the daemon's process (:manpage:`pidfd_open(2)`), or None if the daemon has ended.
 
-    The kernel tells which process listens at the control socket (:manpage:`unix(7)`, SO_PEERCRED). The registered pid
+    The kernel knows which process listens at the control socket (:manpage:`unix(7)`, SO_PEERCRED). The registered pid
     is not enough: another process may have it by now.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
