@@ -40,6 +40,13 @@ class Signalling(SqliteStore):
 
     async def claim(self, *arguments):
         claim = await super().claim(*arguments)
+        release = claim.release
+
+        async def signal_and_release():
+            await reach("release")
+            await release()
+
+        claim.release = signal_and_release
         await reach("claim")
         return claim
 
@@ -48,10 +55,6 @@ class Signalling(SqliteStore):
         async for batch in super().load(scope):
             yield batch
         await trio.sleep(0)
-
-    async def release(self, claim):
-        await reach("release")
-        await super().release(claim)
 
 
 def open_store(url, options):
