@@ -1,8 +1,9 @@
-"""Every way vfsd can fail, the errno a caller sees for it, and the exit status a command ends with.
+"""Every failure of vfsd as a class, with the errno that a caller sees and the exit status of a command.
 
-One table, so that two layers can never translate the same failure differently. Raise the classes; only the
-file-system guard (:mod:`vfsd.fuse.guard`) and the command line (:mod:`vfsd.cli`) read the tables.
-It must never import another module of the project.
+There is one table for each, so that two layers never translate the same failure differently. All modules raise the
+classes. Only the two ends translate them: :func:`errno_of` is called where an answer leaves the daemon
+(:mod:`vfsd.fuse.guard`, :mod:`vfsd.control.server`), :func:`exit_status_of` where a process ends (:mod:`vfsd.cli`,
+:mod:`vfsd.daemon.process`). This module never imports another module of the project.
 """
 
 import errno
@@ -10,11 +11,11 @@ import os
 
 
 class VfsdError(Exception):
-    """What an operator can act on: one line that says what failed, on what, why, and what to do next."""
+    """Any failure that vfsd foresees. Its message is one line: what failed, on what, why, and what to do next."""
 
 
 class FsError(VfsdError):
-    """A rule of the file system refuses an operation; *errno* is the caller's answer, *why* says more, for people."""
+    """A rule of the file system refuses an operation. *number* is the errno for the caller, *why* explains it."""
 
     def __init__(self, number: int, why: str = "") -> None:
         super().__init__(f"{os.strerror(number)}: {why}" if why else os.strerror(number))
@@ -23,17 +24,19 @@ class FsError(VfsdError):
 
 
 class StaleFile(FsError):
-    """A file is not the one that its writer has seen. Modification times in ns; *actual* None: there is no file."""
+    """A file was not last modified when its writer expected (times in ns). *actual_mtime_ns* None: there is no file."""
 
     def __init__(self, expected_mtime_ns: int, actual_mtime_ns: int | None) -> None:
-        found = "there is no such file" if actual_mtime_ns is None else f"it was modified at {actual_mtime_ns} ns"
-        super().__init__(errno.ESTALE, f"expected to be modified at {expected_mtime_ns} ns, but {found}; read it again")
+        actual = "there is no such file" if actual_mtime_ns is None else f"it was modified at {actual_mtime_ns} ns"
+        super().__init__(
+            errno.ESTALE, f"expected to be modified at {expected_mtime_ns} ns, but {actual}; read it again"
+        )
         self.expected_mtime_ns = expected_mtime_ns
         self.actual_mtime_ns = actual_mtime_ns
 
 
 class StoreError(VfsdError):
-    """The store did not do what it was asked. Nothing has changed unless :class:`InDoubt` says so."""
+    """The store did not carry out a request. It is unchanged, except perhaps for :class:`InDoubt`."""
 
 
 class StoreUnreachable(StoreError):
@@ -41,18 +44,18 @@ class StoreUnreachable(StoreError):
 
 
 class InDoubt(StoreUnreachable):
-    """A commit was sent and its answer never came: it may or may not have been stored.
+    """A commit was sent, and its answer was lost: the change may be stored or not.
 
-    The store settles it as soon as it is reached again; :meth:`settled` waits for that.
+    The store finds out as soon as it is reached again; :meth:`settled` waits for that.
     """
 
     async def settled(self) -> bool:
-        """Return whether the change turned out to be stored. Waits for as long as the store is away."""
+        """Return whether the change is stored. Wait for this as long as the store is unreachable."""
         raise NotImplementedError
 
 
 class StoreFull(StoreError):
-    """The store has no room for what grows (Redis ``maxmemory``, a full disk)."""
+    """The store has no room for a change that grows (Redis ``maxmemory``, a full disk)."""
 
 
 class StoreReadOnly(StoreError):
@@ -60,7 +63,7 @@ class StoreReadOnly(StoreError):
 
 
 class StoreRefused(StoreError):
-    """The store answered and said no: credentials, rights, an unfit configuration, a command it lacks."""
+    """The store refuses: wrong credentials, missing rights, an unsuitable configuration, an unknown command."""
 
 
 class Fenced(StoreReadOnly):
@@ -76,11 +79,11 @@ class ScopeMissing(StoreError):
 
 
 class ScopeDamaged(StoreError):
-    """A record of the scope cannot be understood; the message names its key and the remedy."""
+    """A record of the scope is invalid. The message names its key and the remedy."""
 
 
 class ScopeChanged(StoreError):
-    """A scope was written by its owner while it was read without a claim: read it again."""
+    """The owner of a scope wrote to it while it was read without a claim: read it again."""
 
 
 class FormatTooNew(StoreError):
@@ -88,11 +91,11 @@ class FormatTooNew(StoreError):
 
 
 class UsageError(VfsdError):
-    """The command was asked for something that cannot be meant."""
+    """An argument, an option or an environment variable is wrong."""
 
 
 class MountpointError(VfsdError):
-    """The mountpoint cannot be used: wrong kind, not empty, taken, not permitted."""
+    """The mountpoint cannot be used: not a directory, not empty, in use, not permitted."""
 
 
 class FuseUnavailable(VfsdError):
@@ -100,7 +103,7 @@ class FuseUnavailable(VfsdError):
 
 
 class MountBusy(VfsdError):
-    """The mount is in use; the message names who holds it."""
+    """The mount is in use. The message names the processes."""
 
 
 class NotMounted(VfsdError):
@@ -108,10 +111,18 @@ class NotMounted(VfsdError):
 
 
 class UncleanEnd(VfsdError):
-    """The daemon ended, but not everything could be finished or released."""
+    """The daemon ended, but could not finish or release everything."""
 
 
-ERRNO: dict[type[VfsdError], int] = {
+class DaemonFailed(VfsdError):
+    """A detached daemon failed before its mount was ready. *status* is the exit status that it reported."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+_ERRNO: dict[type[VfsdError], int] = {
     StoreUnreachable: errno.EIO,
     StoreFull: errno.ENOSPC,
     StoreReadOnly: errno.EROFS,
@@ -142,12 +153,14 @@ EXIT_STATUS: dict[type[VfsdError], int] = {
 
 
 def errno_of(error: VfsdError) -> int:
-    """Return the errno that a caller of the file system sees for *error*; EIO where the table has none."""
+    """Return the errno that a caller of the file system sees for *error*: EIO if the table has no other."""
     if isinstance(error, FsError):
         return error.errno
-    return next((ERRNO[kind] for kind in type(error).__mro__ if kind in ERRNO), errno.EIO)
+    return next((_ERRNO[kind] for kind in type(error).__mro__ if kind in _ERRNO), errno.EIO)
 
 
 def exit_status_of(error: VfsdError) -> int:
-    """Return the status with which a command that ends in *error* exits."""
+    """Return the exit status of a command that ends with *error*."""
+    if isinstance(error, DaemonFailed):
+        return error.status
     return next(EXIT_STATUS[kind] for kind in type(error).__mro__ if kind in EXIT_STATUS)

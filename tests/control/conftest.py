@@ -16,14 +16,14 @@ Connect: TypeAlias = Callable[[Mounted], Vfs]
 
 @pytest.fixture
 def connected(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connect]:
-    """Yield a maker of clients, which are closed after the test."""
+    """Yield a function that connects a client to a mount. The clients are closed after the test."""
     with ExitStack() as stack:
 
-        def make(mounted: Mounted) -> Vfs:
+        def connect_to(mounted: Mounted) -> Vfs:
             monkeypatch.setenv("VFSD_RUNTIME_DIR", mounted.environment["VFSD_RUNTIME_DIR"])
             return stack.enter_context(connect(mounted.path))
 
-        yield make
+        yield connect_to
 
 
 @pytest.fixture

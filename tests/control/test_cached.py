@@ -1,4 +1,4 @@
-"""The mount shows at once what a client did, whatever the kernel had cached: absence, names, attributes, pages."""
+"""A client's change is visible through the mount at once, even if the kernel has cached the old state."""
 
 import mmap
 import os
@@ -18,8 +18,8 @@ LARGE = 200_000
 STEPS = 100
 
 
-def _known_to_be_absent(path: Path) -> None:
-    for _ in range(2):
+def _assert_absent(path: Path) -> None:
+    for _ in range(2):  # the second lookup may be answered from the kernel's cache
         assert not path.exists()
 
 
@@ -35,9 +35,11 @@ def _known_to_be_absent(path: Path) -> None:
     ],
     ids=["write", "append", "copy", "move", "mkdir", "parents"],
 )
-def test_what_was_known_to_be_absent_is_there(top: Path, vfs: Vfs, make: Callable[[Vfs], object]) -> None:
+def test_a_new_name_is_visible_although_its_absence_was_cached(
+    top: Path, vfs: Vfs, make: Callable[[Vfs], object]
+) -> None:
     (top / "there").write_bytes(b"x")
-    _known_to_be_absent(top / "new")
+    _assert_absent(top / "new")
     make(vfs)
     assert (top / "new").exists()
     assert "new" in os.listdir(top)
@@ -53,7 +55,7 @@ def test_what_was_known_to_be_absent_is_there(top: Path, vfs: Vfs, make: Callabl
     ],
     ids=["delete", "move", "rmdir", "move above"],
 )
-def test_what_was_known_is_gone(top: Path, vfs: Vfs, remove: Callable[[Vfs], object]) -> None:
+def test_a_removed_name_is_gone_although_it_was_cached(top: Path, vfs: Vfs, remove: Callable[[Vfs], object]) -> None:
     (top / "d").mkdir()
     (top / "d/file").write_bytes(b"x")
     assert (top / "d/file").stat().st_size == 1
@@ -61,7 +63,7 @@ def test_what_was_known_is_gone(top: Path, vfs: Vfs, remove: Callable[[Vfs], obj
     assert not (top / "d/file").exists()
 
 
-def test_attributes_and_pages(top: Path, vfs: Vfs) -> None:
+def test_new_attributes_and_content_replace_cached_ones(top: Path, vfs: Vfs) -> None:
     file = top / "file"
     file.write_bytes(b"o" * LARGE)
     for content in (b"n" * LARGE, b"short", b"l" * 2 * LARGE, b""):
@@ -72,7 +74,7 @@ def test_attributes_and_pages(top: Path, vfs: Vfs) -> None:
         assert file.read_bytes() == content
 
 
-def test_whoever_has_the_file_open_sees_the_new_content(top: Path, vfs: Vfs) -> None:
+def test_an_open_file_shows_the_new_content(top: Path, vfs: Vfs) -> None:
     (top / "file").write_bytes(b"o" * LARGE)
     with closing_fd(os.open(top / "file", os.O_RDWR)) as fd, mmap.mmap(fd, LARGE, mmap.MAP_SHARED) as mapped:
         assert mapped[-1:] == b"o"
@@ -86,9 +88,7 @@ def test_whoever_has_the_file_open_sees_the_new_content(top: Path, vfs: Vfs) -> 
 
 
 @pytest.mark.parametrize("size", [1, 4096, 5000])
-def test_an_append_over_an_open_descriptor_follows_what_a_client_appended(
-    mounted: Mounted, vfs: Vfs, size: int
-) -> None:
+def test_an_append_to_an_open_file_goes_after_the_append_of_a_client(mounted: Mounted, vfs: Vfs, size: int) -> None:
     file = mounted.path / "log"
     file.write_bytes(b"a" * size)
     with closing_fd(os.open(file, os.O_WRONLY | os.O_APPEND)) as fd:
@@ -99,7 +99,7 @@ def test_an_append_over_an_open_descriptor_follows_what_a_client_appended(
     assert_store_matches(mounted)
 
 
-def test_an_open_file_that_was_deleted_lives_on(top: Path, vfs: Vfs) -> None:
+def test_an_open_file_survives_its_deletion(top: Path, vfs: Vfs) -> None:
     (top / "file").write_bytes(b"content")
     with closing_fd(os.open(top / "file", os.O_RDWR)) as fd:
         vfs.delete_file("file")
@@ -111,7 +111,7 @@ def test_an_open_file_that_was_deleted_lives_on(top: Path, vfs: Vfs) -> None:
         assert (top / "file").read_bytes() == b"another"
 
 
-def test_where_somebody_stands_is_moved_and_removed(top: Path, vfs: Vfs) -> None:
+def test_an_open_directory_is_moved_and_removed(top: Path, vfs: Vfs) -> None:
     (top / "d").mkdir()
     (top / "d/file").write_bytes(b"x")
     with closing_fd(os.open(top / "d", os.O_RDONLY | os.O_DIRECTORY)) as fd:
@@ -124,7 +124,7 @@ def test_where_somebody_stands_is_moved_and_removed(top: Path, vfs: Vfs) -> None
             os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=fd)
 
 
-def test_what_is_in_a_directory_that_became_another(top: Path, vfs: Vfs) -> None:
+def test_a_directory_that_replaced_another_shows_its_own_names(top: Path, vfs: Vfs) -> None:
     for name in ("one", "two"):
         (top / name).mkdir()
         (top / name / name).touch()
@@ -132,11 +132,11 @@ def test_what_is_in_a_directory_that_became_another(top: Path, vfs: Vfs) -> None
     vfs.rmdir("two", recursive=True)
     vfs.move_file("one", "two")
     assert os.listdir(top / "two") == ["one"]
-    _known_to_be_absent(top / "one")
+    _assert_absent(top / "one")
 
 
-def test_clients_and_the_mount_at_once(mounted: Mounted, connected: Connect) -> None:
-    """Both make, replace and remove the same few names: nobody may hang, and in the end mount and store agree."""
+def test_clients_and_the_mount_concurrently(mounted: Mounted, connected: Connect) -> None:
+    """They create, replace and remove the same few names. Nobody may hang, and at the end mount and store agree."""
 
     def by_client(vfs: Vfs, step: int) -> None:
         vfs.write_file(f"d{step % 3}/file-{step % 4}", b"c" * (step * 300), parents=True)
@@ -154,18 +154,18 @@ def test_clients_and_the_mount_at_once(mounted: Mounted, connected: Connect) -> 
 
     with ThreadPoolExecutor(6) as pool:
         clients = [connected(mounted) for _ in range(3)]
-        working = [pool.submit(_repeat, act, vfs) for vfs in clients for act in (by_client, by_mount)]
-        lost = sum(work.result(PATIENCE) for work in working)
-    assert lost < 6 * STEPS
+        futures = [pool.submit(_repeat, act, vfs) for vfs in clients for act in (by_client, by_mount)]
+        failed = sum(future.result(PATIENCE) for future in futures)
+    assert failed < 6 * STEPS
     assert_store_matches(mounted)
 
 
 def _repeat(act: Callable[[Vfs, int], None], vfs: Vfs) -> int:
-    """Do *act* again and again; return how often another was faster in taking a directory or a file away."""
-    lost = 0
+    """Call *act* many times. Return how often it failed because another had changed the same name before."""
+    failed = 0
     for step in range(STEPS):
         try:
             act(vfs, step)
         except (FileNotFoundError, FileExistsError):
-            lost += 1
-    return lost
+            failed += 1
+    return failed

@@ -1,4 +1,4 @@
-"""Reading and writing whole files: what the mount shows is what the client did, and the other way round."""
+"""Reading and writing whole files: the mount shows what a client writes, and a client what the mount writes."""
 
 import errno
 import os
@@ -19,23 +19,23 @@ MIB = 1 << 20
 @pytest.mark.parametrize("content", [b"", b"text", BINARY, bytes(50_000), os.urandom(3 * MIB)], ids=len)
 def test_a_file_is_written_and_read(top: Path, vfs: Vfs, content: bytes) -> None:
     written = vfs.write_file("file", content)
-    seen = (top / "file").stat()
+    status = (top / "file").stat()
     assert (top / "file").read_bytes() == content
-    assert written == (seen.st_mtime_ns, len(content), True)
-    assert (stat.S_IMODE(seen.st_mode), seen.st_uid, seen.st_nlink) == (0o644, os.geteuid(), 1)
+    assert written == (status.st_mtime_ns, len(content), True)
+    assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_nlink) == (0o644, os.geteuid(), 1)
     assert vfs.read_file("file") == content
     (top / "other").write_bytes(content)
     assert vfs.read_file("other") == content
 
 
-def test_text_goes_as_utf_8(top: Path, vfs: Vfs) -> None:
+def test_text_is_encoded_as_utf_8(top: Path, vfs: Vfs) -> None:
     vfs.write_file("text", "grüße\n")
     assert (top / "text").read_bytes() == "grüße\n".encode()
     assert vfs.read_file("text", encoding="utf-8") == "grüße\n"
 
 
 @pytest.mark.parametrize(("offset", "length"), [(0, 10), (16_380, 10), (100, None), (99_999, 50), (100_000, 1), (2, 0)])
-def test_a_part_is_read(top: Path, vfs: Vfs, offset: int, length: int | None) -> None:
+def test_a_part_of_a_file_is_read(top: Path, vfs: Vfs, offset: int, length: int | None) -> None:
     content = os.urandom(100_000)
     (top / "file").write_bytes(content)
     end = None if length is None else offset + length
@@ -44,7 +44,7 @@ def test_a_part_is_read(top: Path, vfs: Vfs, offset: int, length: int | None) ->
 
 @pytest.mark.parametrize("before", [0, 5, 16_384, 100_000])
 @pytest.mark.parametrize("after", [0, 3, 16_384, 40_000])
-def test_new_content_leaves_nothing_of_the_old(mounted: Mounted, vfs: Vfs, before: int, after: int) -> None:
+def test_new_content_replaces_all_of_the_old(mounted: Mounted, vfs: Vfs, before: int, after: int) -> None:
     file = mounted.path / "file"
     vfs.write_file("file", os.urandom(before))
     content = os.urandom(after)
@@ -53,7 +53,7 @@ def test_new_content_leaves_nothing_of_the_old(mounted: Mounted, vfs: Vfs, befor
     assert_store_matches(mounted)
 
 
-def test_it_stays_the_same_file(top: Path, vfs: Vfs) -> None:
+def test_a_write_keeps_inode_owner_mode_and_links(top: Path, vfs: Vfs) -> None:
     (top / "file").write_bytes(b"old")
     (top / "file").chmod(0o4710)
     os.chown(top / "file", 1001, 1002)
@@ -68,7 +68,7 @@ def test_it_stays_the_same_file(top: Path, vfs: Vfs) -> None:
     assert after.st_mtime_ns > before.st_mtime_ns
 
 
-def test_a_write_is_one_commit_even_if_it_makes_file_and_directories(
+def test_a_write_that_creates_file_and_directories_is_one_commit(
     mounted: Mounted, vfs: Vfs, redis_server: RedisServer
 ) -> None:
     count = commit_count(redis_server, mounted.scope)
@@ -83,7 +83,7 @@ def test_a_write_is_one_commit_even_if_it_makes_file_and_directories(
     assert_store_matches(mounted)
 
 
-def test_what_a_set_group_id_directory_hands_down_goes_all_the_way(top: Path, vfs: Vfs) -> None:
+def test_new_directories_inherit_the_group_of_a_set_group_id_directory(top: Path, vfs: Vfs) -> None:
     (top / "shared").mkdir()
     os.chown(top / "shared", 0, 1002)
     (top / "shared").chmod(0o2775)
@@ -107,16 +107,16 @@ def test_a_copy(mounted: Mounted, vfs: Vfs) -> None:
     top = mounted.path
     (top / "source").write_bytes(BINARY)
     (top / "source").chmod(0o755)
-    (top / "there").write_bytes(os.urandom(100_000))
+    (top / "existing").write_bytes(os.urandom(100_000))
     assert vfs.copy_file("source", "new/target", parents=True).created
-    assert vfs.copy_file("source", "there").created is False
+    assert vfs.copy_file("source", "existing").created is False
     (top / "source").write_bytes(b"other")
-    for path in (top / "new/target", top / "there"):
+    for path in (top / "new/target", top / "existing"):
         assert path.read_bytes() == BINARY
     assert stat.S_IMODE((top / "new/target").stat().st_mode) == 0o755
-    assert stat.S_IMODE((top / "there").stat().st_mode) == 0o644
+    assert stat.S_IMODE((top / "existing").stat().st_mode) == 0o644
     with pytest.raises(FileExistsError):
-        vfs.copy_file("source", "there", overwrite=False)
+        vfs.copy_file("source", "existing", overwrite=False)
     with pytest.raises(OSError, match="same file") as caught:
         vfs.copy_file("source", "./source")
     assert (caught.value.errno, caught.value.filename, caught.value.filename2) == (errno.EINVAL, "source", "./source")
@@ -134,7 +134,7 @@ def test_create_only(top: Path, vfs: Vfs) -> None:
     assert not (top / "nowhere").exists()
 
 
-def test_what_cannot_be_written(top: Path, vfs: Vfs) -> None:
+def test_a_write_that_is_impossible_raises_the_error_of_its_errno(top: Path, vfs: Vfs) -> None:
     (top / "directory").mkdir()
     os.mkfifo(top / "fifo")
     (top / "file").touch()
@@ -143,15 +143,15 @@ def test_what_cannot_be_written(top: Path, vfs: Vfs) -> None:
             vfs.write_file(path, b"")
     with pytest.raises(OSError, match="not a regular file"):
         vfs.append_file("fifo", b"x")
-    for path, wanted in [("missing/file", FileNotFoundError), ("file/below", NotADirectoryError)]:
-        with pytest.raises(wanted):
+    for path, error in [("missing/file", FileNotFoundError), ("file/below", NotADirectoryError)]:
+        with pytest.raises(error):
             vfs.write_file(path, b"")
     with pytest.raises(NotADirectoryError):
         vfs.write_file("file/below", b"", parents=True)
     assert sorted(os.listdir(top)) == ["directory", "fifo", "file"]
 
 
-def test_64_mib_at_once_and_no_more(mounted: Mounted, vfs: Vfs) -> None:
+def test_64_mib_are_the_most_in_one_step(mounted: Mounted, vfs: Vfs) -> None:
     content = os.urandom(MIB) * 64
     vfs.write_file("large", content)
     assert (mounted.path / "large").read_bytes() == content

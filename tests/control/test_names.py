@@ -1,4 +1,4 @@
-"""Making, moving and removing names; looking at them; names that no text can hold."""
+"""Operations on names: create, move, remove, list, stat. Names of any bytes."""
 
 import errno
 import os
@@ -11,17 +11,17 @@ from tests.support.servers import RedisServer
 from tests.support.store_comparison import assert_store_matches, commit_count
 from vfsd import Vfs
 
-ODD = [b"with space", b"\xff\xfe not utf-8", "grüße".encode(), b"a\nline", b'"quoted"\\', b"\x7f\x01", b"n" * 255]
+UNUSUAL = [b"with space", b"\xff\xfe not utf-8", "grüße".encode(), b"a\nline", b'"quoted"\\', b"\x7f\x01", b"n" * 255]
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_odd_names(mounted: Mounted, vfs: Vfs, name: bytes) -> None:
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_names_of_unusual_bytes(mounted: Mounted, vfs: Vfs, name: bytes) -> None:
     top = os.fsencode(mounted.path)
     vfs.write_file(name, name)
     assert os.listdir(top) == [name]
     with open(os.path.join(top, name), "rb") as file:
         assert file.read() == name
-    assert [os.fsencode(path) for path in vfs.list_all_paths()] == vfs_names(vfs) == [name]
+    assert [os.fsencode(path) for path in vfs.list_all_paths()] == _names(vfs) == [name]
     assert os.fsencode(vfs.realpath(name)) == os.path.join(top, name)
     vfs.move_file(name, b"moved " + name[:200])
     assert os.listdir(top) == [b"moved " + name[:200]]
@@ -29,7 +29,7 @@ def test_odd_names(mounted: Mounted, vfs: Vfs, name: bytes) -> None:
     assert os.listdir(top) == []
 
 
-def vfs_names(vfs: Vfs) -> list[bytes]:
+def _names(vfs: Vfs) -> list[bytes]:
     return [os.fsencode(name) for name in vfs.readdir()]
 
 
@@ -43,7 +43,7 @@ def test_a_name_that_is_too_long(vfs: Vfs) -> None:
         vfs.readdir("./" * 2048)
 
 
-def test_directories(mounted: Mounted, vfs: Vfs) -> None:
+def test_mkdir(mounted: Mounted, vfs: Vfs) -> None:
     top = mounted.path
     assert vfs.mkdir("one", mode=0o700)
     assert stat.S_IMODE((top / "one").stat().st_mode) == 0o700
@@ -56,15 +56,15 @@ def test_directories(mounted: Mounted, vfs: Vfs) -> None:
         vfs.mkdir("x/y")
     (top / "file").touch()
     (top / "link").symlink_to("nowhere")
-    for taken in ("file", "link"):
+    for existing in ("file", "link"):
         with pytest.raises(FileExistsError):
-            vfs.mkdir(taken)
+            vfs.mkdir(existing)
     with pytest.raises(FileExistsError):
         vfs.mkdir("file", parents=True)
     assert_store_matches(mounted)
 
 
-def test_removing_directories(mounted: Mounted, vfs: Vfs, redis_server: RedisServer) -> None:
+def test_rmdir(mounted: Mounted, vfs: Vfs, redis_server: RedisServer) -> None:
     top = mounted.path
     (top / "a/b/c").mkdir(parents=True)
     (top / "a/b/file").write_bytes(b"content")
@@ -89,7 +89,7 @@ def test_removing_directories(mounted: Mounted, vfs: Vfs, redis_server: RedisSer
     assert_store_matches(mounted)
 
 
-def test_a_large_directory_goes_in_steps(mounted: Mounted, vfs: Vfs, redis_server: RedisServer) -> None:
+def test_a_large_directory_is_removed_in_two_commits(mounted: Mounted, vfs: Vfs, redis_server: RedisServer) -> None:
     for number in range(1500):
         vfs.write_file(f"deep/{number % 7}/{number}", b"x", parents=True)
     count = commit_count(redis_server, mounted.scope)
@@ -99,7 +99,7 @@ def test_a_large_directory_goes_in_steps(mounted: Mounted, vfs: Vfs, redis_serve
     assert_store_matches(mounted)
 
 
-def test_deleting(mounted: Mounted, vfs: Vfs) -> None:
+def test_delete_file(mounted: Mounted, vfs: Vfs) -> None:
     top = mounted.path
     (top / "file").touch()
     (top / "link").symlink_to("file")
@@ -116,18 +116,18 @@ def test_deleting(mounted: Mounted, vfs: Vfs) -> None:
     assert_store_matches(mounted)
 
 
-def test_moving(mounted: Mounted, vfs: Vfs) -> None:
+def test_move_file(mounted: Mounted, vfs: Vfs) -> None:
     top = mounted.path
     (top / "file").write_bytes(b"moved")
-    (top / "there").write_bytes(b"replaced")
+    (top / "existing").write_bytes(b"replaced")
     with pytest.raises(FileExistsError):
-        vfs.move_file("file", "there", overwrite=False)
-    vfs.move_file("file", "there")
-    assert (top / "there").read_bytes() == b"moved"
+        vfs.move_file("file", "existing", overwrite=False)
+    vfs.move_file("file", "existing")
+    assert (top / "existing").read_bytes() == b"moved"
     with pytest.raises(FileNotFoundError) as caught:
-        vfs.move_file("there", "a/b/target")
-    assert (caught.value.filename, caught.value.filename2) == ("there", "a/b/target")
-    vfs.move_file("there", "a/b/target", parents=True)
+        vfs.move_file("existing", "a/b/target")
+    assert (caught.value.filename, caught.value.filename2) == ("existing", "a/b/target")
+    vfs.move_file("existing", "a/b/target", parents=True)
     vfs.move_file("a/b", "b")
     assert vfs.readdir(recursive=True) == ["a", "b", "b/target"]
     assert sorted(os.listdir(top)) == ["a", "b"]
@@ -138,7 +138,7 @@ def test_moving(mounted: Mounted, vfs: Vfs) -> None:
     assert_store_matches(mounted)
 
 
-def test_listing_and_looking(mounted: Mounted, vfs: Vfs) -> None:
+def test_readdir_stat_and_exists(mounted: Mounted, vfs: Vfs) -> None:
     top = mounted.path
     (top / "sub/deeper").mkdir(parents=True)
     (top / "sub/deeper/x.md").write_bytes(b"12345")
@@ -149,21 +149,28 @@ def test_listing_and_looking(mounted: Mounted, vfs: Vfs) -> None:
     assert vfs.readdir("sub", recursive=True) == ["deeper", "deeper/x.md"]
     for path in ("a.md", "fifo", "sub", "sub/deeper/x.md", "."):
         for follow in (True, False):
-            told, seen = vfs.stat(path, follow_symlinks=follow), os.stat(top / path, follow_symlinks=follow)
-            assert (told.size, told.mode, told.nlink, told.uid, told.gid, told.ino) == (
-                (seen.st_size, seen.st_mode, seen.st_nlink, seen.st_uid, seen.st_gid, seen.st_ino)
+            by_client, in_mount = vfs.stat(path, follow_symlinks=follow), os.stat(top / path, follow_symlinks=follow)
+            assert (by_client.size, by_client.mode, by_client.nlink, by_client.uid, by_client.gid, by_client.ino) == (
+                (
+                    in_mount.st_size,
+                    in_mount.st_mode,
+                    in_mount.st_nlink,
+                    in_mount.st_uid,
+                    in_mount.st_gid,
+                    in_mount.st_ino,
+                )
             )
-            assert (told.mtime_ns, told.ctime_ns, told.atime_ns) == (
-                seen.st_mtime_ns,
-                seen.st_ctime_ns,
-                seen.st_atime_ns,
+            assert (by_client.mtime_ns, by_client.ctime_ns, by_client.atime_ns) == (
+                in_mount.st_mtime_ns,
+                in_mount.st_ctime_ns,
+                in_mount.st_atime_ns,
             )
     kinds = {path: vfs.stat(path, follow_symlinks=False).type for path in ("a.md", "fifo", "sub", "sub/deeper/x.md")}
     assert kinds == {"a.md": "symlink", "fifo": "other", "sub": "directory", "sub/deeper/x.md": "file"}
     assert vfs.exists("sub/")
-    assert not vfs.exists("nothing")
+    assert not vfs.exists("missing")
     assert not vfs.exists("sub/deeper/x.md/below")
     with pytest.raises(NotADirectoryError):
         vfs.readdir("a.md")
     with pytest.raises(FileNotFoundError):
-        vfs.stat("nothing")
+        vfs.stat("missing")

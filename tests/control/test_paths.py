@@ -1,4 +1,4 @@
-"""What a path means: beginnings, dots, links inside the scope, links out of it."""
+"""How paths are resolved: prefixes, dots, links inside the scope, and links out of it."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from vfsd import Vfs
 
 
 @pytest.fixture
-def laid_out(top: Path) -> Path:
+def tree(top: Path) -> Path:
     (top / "a/b").mkdir(parents=True)
     (top / "a/b/file").write_bytes(b"content")
     return top
@@ -20,20 +20,20 @@ def laid_out(top: Path) -> Path:
     "path",
     ["a/b/file", "/a/b/file", "//a///b/file", "./a/./b/file", "a/../a/b/file", "../../a/b/file", "a/b/../b/file"],
 )
-def test_ways_to_a_file(laid_out: Path, vfs: Vfs, path: str) -> None:
+def test_paths_of_the_same_file(tree: Path, vfs: Vfs, path: str) -> None:
     assert vfs.read_file(path) == b"content"
-    assert vfs.realpath(path) == os.fspath(laid_out / "a/b/file")
+    assert vfs.realpath(path) == os.fspath(tree / "a/b/file")
 
 
-def test_an_absolute_path_below_the_mountpoint(laid_out: Path, vfs: Vfs) -> None:
-    assert vfs.read_file(laid_out / "a/b/file") == b"content"
-    assert vfs.readdir(laid_out) == vfs.readdir("") == vfs.readdir("/") == ["a"]
-    assert vfs.realpath("") == os.fspath(laid_out)
+def test_an_absolute_path_below_the_mountpoint(tree: Path, vfs: Vfs) -> None:
+    assert vfs.read_file(tree / "a/b/file") == b"content"
+    assert vfs.readdir(tree) == vfs.readdir("") == vfs.readdir("/") == ["a"]
+    assert vfs.realpath("") == os.fspath(tree)
     with pytest.raises(FileNotFoundError):
-        vfs.read_file(f"{laid_out}beside/a/b/file")
+        vfs.read_file(f"{tree}-sibling/a/b/file")
 
 
-def test_a_slash_at_the_end_means_a_directory(laid_out: Path, vfs: Vfs) -> None:
+def test_a_slash_at_the_end_means_a_directory(tree: Path, vfs: Vfs) -> None:
     assert vfs.exists("a/b/")
     for path in ("a/b/file/", "a/b/file/.", "a/b/file/.."):
         with pytest.raises(NotADirectoryError):
@@ -42,41 +42,41 @@ def test_a_slash_at_the_end_means_a_directory(laid_out: Path, vfs: Vfs) -> None:
 
 
 @pytest.mark.parametrize("target", ["a/b/file", "./a/../a/b/file", "first", "{top}/a/b/file"])
-def test_links_inside_are_followed(laid_out: Path, vfs: Vfs, target: str) -> None:
-    (laid_out / "first").symlink_to("a/b/file")
-    (laid_out / "link").symlink_to(target.format(top=laid_out))
+def test_links_inside_the_scope_are_followed(tree: Path, vfs: Vfs, target: str) -> None:
+    (tree / "first").symlink_to("a/b/file")
+    (tree / "link").symlink_to(target.format(top=tree))
     assert vfs.read_file("link") == b"content"
-    vfs.write_file("link", b"by the link")
-    assert (laid_out / "a/b/file").read_bytes() == b"by the link"
-    assert vfs.realpath("link") == os.fspath(laid_out / "a/b/file")
-    assert (laid_out / "link").is_symlink()
+    vfs.write_file("link", b"through the link")
+    assert (tree / "a/b/file").read_bytes() == b"through the link"
+    assert vfs.realpath("link") == os.fspath(tree / "a/b/file")
+    assert (tree / "link").is_symlink()
 
 
-def test_directories_are_reached_by_links(laid_out: Path, vfs: Vfs) -> None:
-    (laid_out / "a/up").symlink_to("..")
-    (laid_out / "short").symlink_to("a/b")
+def test_links_to_directories_are_followed(tree: Path, vfs: Vfs) -> None:
+    (tree / "a/up").symlink_to("..")
+    (tree / "short").symlink_to("a/b")
     assert vfs.read_file("short/../up/a/b/file") == b"content"
     assert vfs.readdir("short") == ["file"]
     vfs.write_file("short/new/file", b"", parents=True)
-    assert (laid_out / "a/b/new/file").exists()
+    assert (tree / "a/b/new/file").exists()
     vfs.delete_file("short")
-    assert (laid_out / "a/b/file").exists()
+    assert (tree / "a/b/file").exists()
 
 
-def test_a_link_to_nothing_yet(laid_out: Path, vfs: Vfs) -> None:
-    (laid_out / "link").symlink_to("a/later")
+def test_a_write_through_a_dangling_link_creates_its_target(tree: Path, vfs: Vfs) -> None:
+    (tree / "link").symlink_to("a/new")
     assert not vfs.exists("link")
-    vfs.write_file("link", b"now")
-    assert (laid_out / "a/later").read_bytes() == b"now"
+    vfs.write_file("link", b"content")
+    assert (tree / "a/new").read_bytes() == b"content"
 
 
 @pytest.mark.parametrize(
-    "target", ["/etc/passwd", "../outside", "a/../../outside", "{top}beside/file", "{top}/../x", "/"]
+    "target", ["/etc/passwd", "../outside", "a/../../outside", "{top}-sibling/file", "{top}/../x", "/"]
 )
-def test_links_out_are_refused(laid_out: Path, vfs: Vfs, target: str) -> None:
-    outside = laid_out.parent / "outside"
+def test_links_out_of_the_scope_are_refused(tree: Path, vfs: Vfs, target: str) -> None:
+    outside = tree.parent / "outside"
     outside.write_bytes(b"kept")
-    (laid_out / "out").symlink_to(target.format(top=laid_out))
+    (tree / "out").symlink_to(target.format(top=tree))
     for call in (
         lambda: vfs.read_file("out"),
         lambda: vfs.write_file("out", b"x"),
@@ -96,7 +96,7 @@ def test_links_out_are_refused(laid_out: Path, vfs: Vfs, target: str) -> None:
     assert vfs.delete_file("moved")
 
 
-def test_links_in_a_circle(top: Path, vfs: Vfs) -> None:
+def test_a_loop_of_links_is_refused(top: Path, vfs: Vfs) -> None:
     (top / "one").symlink_to("two")
     (top / "two").symlink_to("one")
     with pytest.raises(OSError, match="symbolic links") as caught:
@@ -105,10 +105,10 @@ def test_links_in_a_circle(top: Path, vfs: Vfs) -> None:
 
 
 @pytest.mark.parametrize(("links", "works"), [(40, True), (41, False)])
-def test_as_many_links_as_the_kernel_follows(laid_out: Path, vfs: Vfs, links: int, works: bool) -> None:
+def test_the_most_links_are_as_many_as_in_the_kernel(tree: Path, vfs: Vfs, links: int, works: bool) -> None:
     last = "a/b/file"
     for number in range(links):
-        (laid_out / f"link-{number}").symlink_to(last)
+        (tree / f"link-{number}").symlink_to(last)
         last = f"link-{number}"
     assert vfs.exists(last) is works
-    assert (laid_out / last).exists() is works
+    assert (tree / last).exists() is works

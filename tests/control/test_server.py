@@ -1,4 +1,4 @@
-"""The server by itself, with handlers of the test's own: bugs, last answers, and how long a client may be silent."""
+"""The server alone, with handlers of the tests: errors, bugs, the final answer, and time limits of clients."""
 
 import errno
 import json
@@ -21,7 +21,7 @@ from vfsd.errors import Fenced, FsError, ScopeBusy, StaleFile, StoreFull, StoreU
 
 @asynccontextmanager
 async def _serving(path: Path, handlers: Mapping[str, ControlHandler]) -> AsyncIterator[trio.SocketStream]:
-    """Serve *handlers* at *path*, and give a client's stream."""
+    """Serve *handlers* at *path*, and yield the stream of a client."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve, listen(path), handlers)
         async with await trio.open_unix_socket(path) as client:
@@ -37,7 +37,7 @@ async def _ask(client: trio.SocketStream, op: str) -> Any:
 
 
 def _raising(error: Exception) -> ControlHandler:
-    async def handler(given: Arguments) -> None:
+    async def handler(arguments: Arguments) -> None:
         raise error
 
     return handler
@@ -54,25 +54,25 @@ def _raising(error: Exception) -> ControlHandler:
         (VfsdError("something"), "EIO"),
     ],
 )
-async def test_every_error_has_its_code(tmp_path: Path, error: VfsdError, code: str) -> None:
+async def test_an_error_is_answered_with_the_name_of_its_errno(tmp_path: Path, error: VfsdError, code: str) -> None:
     async with _serving(tmp_path / "socket", {"fail": _raising(error)}) as client:
         answer = await _ask(client, "fail")
     assert answer == {"id": None, "ok": False, "error": {"code": code, "message": str(error)}}
 
 
-async def test_a_stale_file_tells_both_times(tmp_path: Path) -> None:
+async def test_the_error_of_a_stale_file_has_both_times(tmp_path: Path) -> None:
     async with _serving(tmp_path / "socket", {"fail": _raising(StaleFile(5, None))}) as client:
         error = (await _ask(client, "fail"))["error"]
     assert (error["code"], error["expected_mtime_ns"], error["actual_mtime_ns"]) == ("ESTALE", 5, None)
 
 
-async def test_a_bug_is_answered_and_logged_and_serving_goes_on(
+async def test_a_bug_is_answered_and_logged_and_the_server_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def unspeakable(given: Arguments) -> object:
+    async def not_json(arguments: Arguments) -> object:
         return object()
 
-    handlers = {"bug": _raising(ZeroDivisionError("a bug")), "unspeakable": unspeakable}
+    handlers = {"bug": _raising(ZeroDivisionError("a bug")), "not_json": not_json}
     async with _serving(tmp_path / "socket", handlers) as client:
         for op in handlers:
             answer = await _ask(client, op)
@@ -82,90 +82,91 @@ async def test_a_bug_is_answered_and_logged_and_serving_goes_on(
 
 
 async def test_an_answer_that_is_too_long_for_a_line(tmp_path: Path) -> None:
-    async def endless(given: Arguments) -> str:
+    async def endless(arguments: Arguments) -> str:
         return "x" * LINE_MAX
 
     async with _serving(tmp_path / "socket", {"endless": endless}) as client:
         assert (await _ask(client, "endless"))["error"]["code"] == "EMSGSIZE"
 
 
-def _last(then: Callable[[], None]) -> ControlHandler:
-    async def handler(given: Arguments) -> FinalAnswer:
+def _final(then: Callable[[], None]) -> ControlHandler:
+    async def handler(arguments: Arguments) -> FinalAnswer:
         return FinalAnswer({}, then)
 
     return handler
 
 
-async def test_after_the_last_answer_comes_the_end(tmp_path: Path) -> None:
+async def test_after_the_final_answer_the_end_is_called(tmp_path: Path) -> None:
     ended = trio.Event()
-    async with _serving(tmp_path / "socket", {"end": _last(ended.set)}) as client:
+    async with _serving(tmp_path / "socket", {"end": _final(ended.set)}) as client:
         assert (await _ask(client, "end"))["ok"]
         await ended.wait()
 
 
-async def test_the_end_comes_even_if_nobody_hears_the_answer(tmp_path: Path) -> None:
+async def test_the_end_is_called_even_if_the_client_is_gone(tmp_path: Path) -> None:
     ended = trio.Event()
-    async with _serving(tmp_path / "socket", {"end": _last(ended.set)}) as client:
+    async with _serving(tmp_path / "socket", {"end": _final(ended.set)}) as client:
         await client.send_all(b'{"op": "end"}\n')
         await client.aclose()
         await ended.wait()
 
 
 def _pair() -> tuple[trio.SocketStream, trio.SocketStream]:
-    ours, theirs = socket.socketpair()
-    return tuple(trio.SocketStream(trio.socket.from_stdlib_socket(end)) for end in (ours, theirs))  # type: ignore[return-value]  # two
+    """Return both ends of a connection: the server's and the client's."""
+    server, client = socket.socketpair()
+    return tuple(trio.SocketStream(trio.socket.from_stdlib_socket(end)) for end in (server, client))  # type: ignore[return-value]  # a generator of two
 
 
-async def test_silence_in_the_middle_of_a_line_has_an_end(autojump_clock: trio.testing.MockClock) -> None:
-    ours, theirs = _pair()
-    async with ours, theirs:
-        await theirs.send_all(b"half a li")
+async def test_a_pause_in_the_middle_of_a_line_is_limited(autojump_clock: trio.testing.MockClock) -> None:
+    server, client = _pair()
+    async with server, client:
+        await client.send_all(b"half a li")
         with pytest.raises(trio.TooSlowError):
-            await LineReader(ours, 100).next()
+            await LineReader(server, 100).next()
 
 
-async def test_silence_between_lines_has_none(autojump_clock: trio.testing.MockClock) -> None:
-    ours, theirs = _pair()
-    async with ours, theirs:
-        lines = LineReader(ours, 100)
-        await theirs.send_all(b"one\n")
+async def test_a_pause_between_lines_is_not_limited(autojump_clock: trio.testing.MockClock) -> None:
+    server, client = _pair()
+    async with server, client:
+        lines = LineReader(server, 100)
+        await client.send_all(b"one\n")
         assert await lines.next() == b"one"
         with trio.move_on_after(86_400) as waiting:
             await lines.next()
         assert waiting.cancelled_caught
-        await theirs.send_all(b"two\nthree\nfour")
+        await client.send_all(b"two\nthree\nfour")
         assert [await lines.next(), await lines.next()] == [b"two", b"three"]
-        await theirs.send_eof()
+        await client.send_eof()
         assert await lines.next() is None
 
 
-@pytest.mark.parametrize(("length", "whole"), [(99, True), (100, True), (101, False), (1000, False)])
-async def test_a_line_may_be_so_long_and_no_longer(length: int, whole: bool) -> None:
-    ours, theirs = _pair()
-    async with ours, theirs:
-        await theirs.send_all(b"x" * length + b"\n")
-        assert await LineReader(ours, 100).next() == (b"x" * length if whole else None)
+@pytest.mark.parametrize(("length", "accepted"), [(99, True), (100, True), (101, False), (1000, False)])
+async def test_a_line_has_a_longest_length(length: int, accepted: bool) -> None:
+    server, client = _pair()
+    async with server, client:
+        await client.send_all(b"x" * length + b"\n")
+        assert await LineReader(server, 100).next() == (b"x" * length if accepted else None)
 
 
-async def test_seeds_go_over_the_wire_as_the_protocol_says(tmp_path: Path) -> None:
-    heard: list[tuple[str, Any]] = []
+async def test_the_client_sends_seeds_as_the_protocol_says(tmp_path: Path) -> None:
+    received: list[tuple[str, Any]] = []
 
-    async def seed_file(given: Arguments) -> dict[str, Any]:
-        heard.append((given.text("path"), given.data()))
-        return {"path": given.text("path"), "changed": True}
+    async def seed_file(arguments: Arguments) -> dict[str, Any]:
+        received.append((arguments.text("path"), arguments.data()))
+        return {"path": arguments.text("path"), "changed": True}
 
-    async def seed_skill(given: Arguments) -> dict[str, Any]:
-        heard.append((given.text("dir"), given.contents("files")))
-        return {"dir": given.text("dir"), "name": "review", "changed": False}
+    async def seed_skill(arguments: Arguments) -> dict[str, Any]:
+        received.append((arguments.text("dir"), arguments.contents("files")))
+        return {"dir": arguments.text("dir"), "name": "review", "changed": False}
 
-    async def seed_list(given: Arguments) -> dict[str, Any]:
+    async def seed_list(arguments: Arguments) -> dict[str, Any]:
         skill = {"dir": "s", "name": "review", "description": "how", "files": ["SKILL.md"]}
         return {"skills": [skill], "seeds": [{"path": "s/SKILL.md", "state": "seeded"}]}
 
-    async def seed_remove(given: Arguments) -> dict[str, Any]:
+    async def seed_remove(arguments: Arguments) -> dict[str, Any]:
         return {"removed": 3}
 
-    def ask() -> None:
+    def use_client() -> None:
         with Vfs("/mountpoint", str(tmp_path / "socket"), 30) as vfs:
             assert vfs.seed_file("a.md", "text") is True
             assert vfs.seed_skill("s", "skill", {"b.md": b"b"}, files={"scripts/run": b"\xff"}) is False
@@ -177,6 +178,6 @@ async def test_seeds_go_over_the_wire_as_the_protocol_says(tmp_path: Path) -> No
 
     handlers = {"seed_file": seed_file, "seed_skill": seed_skill, "seed_list": seed_list, "seed_remove": seed_remove}
     async with _serving(tmp_path / "socket", handlers):
-        await trio.to_thread.run_sync(ask)
+        await trio.to_thread.run_sync(use_client)
     files = {b"SKILL.md": b"skill", b"references/b.md": b"b", b"scripts/run": b"\xff"}
-    assert heard == [("a.md", b"text"), ("s", files)]
+    assert received == [("a.md", b"text"), ("s", files)]

@@ -1,4 +1,4 @@
-"""The control socket of a real mount: whoever sends it nonsense costs himself only."""
+"""The control socket of a real mount: a bad client harms only itself."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ def _answer(client: socket.socket, line: bytes) -> dict[str, object]:
     return answer
 
 
-def _still_answers(mounted: Mounted) -> None:
+def _assert_answers(mounted: Mounted) -> None:
     with _client(mounted) as client:
         answer = _answer(client, b'{"v": 1, "id": "x", "op": "info"}')
     assert answer["id"] == "x"
@@ -37,7 +37,7 @@ def _still_answers(mounted: Mounted) -> None:
     assert json.loads(mounted.vfsd("status", "--json").stdout)
 
 
-def test_the_socket_is_its_owners_alone(mounted: Mounted) -> None:
+def test_only_the_owner_may_open_the_socket(mounted: Mounted) -> None:
     path = next((mounted.path.parent / "run").glob("*.sock"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert not list(mounted.path.iterdir())
@@ -73,45 +73,45 @@ def test_the_socket_is_its_owners_alone(mounted: Mounted) -> None:
         (b'{"id": 1, "op": "no such thing"}', "ENOSYS"),
     ],
 )
-def test_nonsense_is_answered_by_name(mounted: Mounted, line: bytes, code: str) -> None:
+def test_a_bad_request_is_answered_with_an_error(mounted: Mounted, line: bytes, code: str) -> None:
     with _client(mounted) as client:
         answer = _answer(client, line)
         assert answer["ok"] is False
         assert isinstance(answer["error"], dict)
         assert answer["error"]["code"] == code
-    _still_answers(mounted)
+    _assert_answers(mounted)
 
 
-def test_a_line_without_end_is_cut_off(mounted: Mounted) -> None:
+def test_a_client_that_sends_an_endless_line_is_disconnected(mounted: Mounted) -> None:
     with _client(mounted) as client, pytest.raises((BrokenPipeError, ConnectionResetError)):
-        _pour(client)
-    _still_answers(mounted)
+        _send_endlessly(client)
+    _assert_answers(mounted)
 
 
-def _pour(client: socket.socket) -> None:
+def _send_endlessly(client: socket.socket) -> None:
     while True:
         client.sendall(b"x" * (LINE_MAX // 4))
 
 
-def test_one_who_says_nothing_keeps_nobody_waiting(mounted: Mounted) -> None:
+def test_a_client_that_sends_nothing_delays_no_other(mounted: Mounted) -> None:
     with _client(mounted) as silent:
         silent.sendall(b'{"op": "in')
-        _still_answers(mounted)
+        _assert_answers(mounted)
 
 
-def test_half_a_line_and_no_more_is_no_request(mounted: Mounted) -> None:
+def test_half_a_line_is_not_carried_out(mounted: Mounted) -> None:
     with _client(mounted) as client:
         client.sendall(b'{"op": "write_file", "path": "half", "data": "aGVs')
-    _still_answers(mounted)
+    _assert_answers(mounted)
     assert not list(mounted.path.iterdir())
 
 
-def test_a_client_that_goes_away_does_not_take_its_request_along(mounted: Mounted) -> None:
+def test_the_request_of_a_client_that_goes_away_is_carried_out(mounted: Mounted) -> None:
     with _client(mounted) as client:
         client.sendall(b'{"op": "write_file", "path": "file", "data": "aGVsbG8="}\n')
     wait_until((mounted.path / "file").exists, "the file")
     assert (mounted.path / "file").read_bytes() == b"hello"
-    _still_answers(mounted)
+    _assert_answers(mounted)
 
 
 def test_requests_sent_ahead_are_answered_in_order(mounted: Mounted) -> None:
@@ -140,18 +140,18 @@ def test_a_long_line_in_small_pieces(mounted: Mounted) -> None:
     assert (mounted.path / "log").read_bytes() == content
 
 
-def test_one_who_does_not_read_keeps_nobody_waiting(mounted: Mounted) -> None:
+def test_a_client_that_does_not_read_delays_no_other(mounted: Mounted) -> None:
     (mounted.path / "file").write_bytes(bytes(1 << 20))
-    with _client(mounted) as deaf:
-        deaf.sendall(b'{"op": "read_file", "path": "file"}\n' * 50)
-        _still_answers(mounted)
+    with _client(mounted) as client:
+        client.sendall(b'{"op": "read_file", "path": "file"}\n' * 50)
+        _assert_answers(mounted)
 
 
-def test_an_error_names_its_paths_but_does_not_repeat_a_long_one(mounted: Mounted) -> None:
+def test_an_error_repeats_its_paths_and_shortens_a_long_one(mounted: Mounted) -> None:
     with _client(mounted) as client:
         answer = _answer(client, b'{"id": null, "op": "copy_file", "source": "one", "target": "two"}')
-        why = "one -> two: No such file or directory"
-        assert answer["error"] == {"code": "ENOENT", "message": why, "path": "one", "target": "two"}
+        message = "one -> two: No such file or directory"
+        assert answer["error"] == {"code": "ENOENT", "message": message, "path": "one", "target": "two"}
         client.sendall(b'{"op": "stat", "path": "' + b"n" * (1 << 20) + b'"}\n')
         line = client.makefile("rb").readline()
         assert json.loads(line)["error"]["code"] == "ENAMETOOLONG"
@@ -159,7 +159,7 @@ def test_an_error_names_its_paths_but_does_not_repeat_a_long_one(mounted: Mounte
 
 
 def test_another_user_gets_no_answer(mounted: Mounted, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where the modes of socket and directory would let him in."""
+    """Even if the modes of socket and directory allow a connection."""
     path = next((mounted.path.parent / "run").glob("*.sock"))
     path.chmod(0o666)
     path.parent.chmod(0o755)
@@ -167,9 +167,9 @@ def test_another_user_gets_no_answer(mounted: Mounted, monkeypatch: pytest.Monke
     with unprivileged(), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
         stranger.settimeout(30)
         stranger.connect(path.name)
-        with suppress(BrokenPipeError):  # cut off already
+        with suppress(BrokenPipeError):  # already disconnected
             stranger.sendall(b'{"op": "write_file", "path": "file", "data": ""}\n')
         with suppress(ConnectionResetError):
             assert stranger.recv(100) == b""
-    _still_answers(mounted)
+    _assert_answers(mounted)
     assert not list(mounted.path.iterdir())

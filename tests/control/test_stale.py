@@ -1,4 +1,4 @@
-"""Compare-and-write: of all who have seen the same file exactly one may replace it."""
+"""Compare-and-write: of several writers that expect the same modification time exactly one succeeds."""
 
 import errno
 import os
@@ -16,16 +16,16 @@ from vfsd import StaleFileError, Vfs
 WRITERS, ROUNDS = 4, 25
 
 
-def test_a_file_that_is_as_expected_is_written(top: Path, vfs: Vfs) -> None:
+def test_a_file_with_the_expected_time_is_written(top: Path, vfs: Vfs) -> None:
     (top / "file").write_bytes(b"one")
-    seen = (top / "file").stat().st_mtime_ns
-    second = vfs.write_file("file", b"two", expected_mtime_ns=seen)
+    first_ns = (top / "file").stat().st_mtime_ns
+    second = vfs.write_file("file", b"two", expected_mtime_ns=first_ns)
     third = vfs.write_file("file", b"three", expected_mtime_ns=second.mtime_ns)
-    assert seen // 1_000_000 < second.mtime_ns // 1_000_000 < third.mtime_ns // 1_000_000
+    assert first_ns // 1_000_000 < second.mtime_ns // 1_000_000 < third.mtime_ns // 1_000_000
     assert (top / "file").read_bytes() == b"three"
 
 
-def test_a_file_that_is_not_is_kept(top: Path, vfs: Vfs) -> None:
+def test_a_file_with_another_time_is_not_written(top: Path, vfs: Vfs) -> None:
     first = vfs.write_file("file", b"one")
     (top / "file").write_bytes(b"two")
     actual = (top / "file").stat().st_mtime_ns
@@ -36,7 +36,7 @@ def test_a_file_that_is_not_is_kept(top: Path, vfs: Vfs) -> None:
     assert (top / "file").read_bytes() == b"two"
 
 
-def test_a_file_that_is_gone_is_not_made(top: Path, vfs: Vfs) -> None:
+def test_a_missing_file_is_not_created(top: Path, vfs: Vfs) -> None:
     for path in ("file", "missing/file"):
         with pytest.raises(StaleFileError, match="there is no such file") as caught:
             vfs.write_file(path, b"", expected_mtime_ns=7, parents=True)
@@ -58,8 +58,8 @@ def test_of_several_clients_exactly_one_wins(mounted: Mounted, connected: Connec
 
     with ThreadPoolExecutor(WRITERS) as pool:
         for _ in range(ROUNDS):
-            competing = [pool.submit(compete, number, expected) for number in range(WRITERS)]
-            results = [attempt.result(PATIENCE) for attempt in competing]
+            attempts = [pool.submit(compete, number, expected) for number in range(WRITERS)]
+            results = [attempt.result(PATIENCE) for attempt in attempts]
             ((winner, expected),) = ((number, mtime) for number, mtime in enumerate(results) if mtime is not None)
             assert (mounted.path / "file").read_bytes() == bytes([winner])
             assert (mounted.path / "file").stat().st_mtime_ns == expected
@@ -78,9 +78,9 @@ def test_of_several_clients_exactly_one_creates(mounted: Mounted, connected: Con
             return False
 
     with ThreadPoolExecutor(WRITERS) as pool:
-        for turn in range(ROUNDS):
-            competing = [pool.submit(compete, number, f"d{turn}/file") for number in range(WRITERS)]
-            results = [attempt.result(PATIENCE) for attempt in competing]
+        for round_ in range(ROUNDS):
+            attempts = [pool.submit(compete, number, f"d{round_}/file") for number in range(WRITERS)]
+            results = [attempt.result(PATIENCE) for attempt in attempts]
             assert sorted(results) == [False] * (WRITERS - 1) + [True]
-            assert (mounted.path / f"d{turn}/file").read_bytes() == bytes([results.index(True)])
+            assert (mounted.path / f"d{round_}/file").read_bytes() == bytes([results.index(True)])
     assert_store_matches(mounted)

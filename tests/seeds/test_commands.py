@@ -19,7 +19,7 @@ def test_commands(mount: MountFactory, redis_server: RedisServer, skill: Path, t
         "seeded /skills/review\nseeded /other\n"
     )
     assert (mounted.path / "other/scripts/run.sh").stat().st_mode & 0o777 == 0o755
-    assert "as it was seeded before" in success(mounted.vfsd("skill", "add", place, str(skill)))
+    assert "already seeded, with the same content" in success(mounted.vfsd("skill", "add", place, str(skill)))
     (tmp_path / "plain").write_bytes(b"plain")
     assert success(mounted.vfsd("seed", place, "plain", "--from", str(tmp_path / "plain"))) == "seeded plain\n"
     assert (mounted.path / "plain").read_bytes() == b"plain"
@@ -32,7 +32,7 @@ def test_commands(mount: MountFactory, redis_server: RedisServer, skill: Path, t
     }
     assert {"path": "plain", "state": "seeded"} in found["seeds"]
     assert success(mounted.vfsd("skill", "list", place)).splitlines()[-1] == "2 skills, 1 other seeds"
-    assert "several skills are called so" in failure(mounted.vfsd("skill", "remove", place, "review"), 2)
+    assert "several skills have this name" in failure(mounted.vfsd("skill", "remove", place, "review"), 2)
     assert success(mounted.vfsd("skill", "remove", place, "other")) == "removed 3 files\n"
     assert success(mounted.vfsd("skill", "remove", place, "review")) == "removed 3 files\n"
     assert os.listdir(mounted.path) == ["plain"]
@@ -67,7 +67,7 @@ def test_commands_that_cannot_be_done(
     assert "no vfsd mount" in failure(mounted.vfsd("skill", "list", str(tmp_path)), 12)
     assert "seed it with vfsd mount --seed" in failure(mounted.vfsd("seed", place, "x", "--from", str(tmp_path)), 2)
     again = run_vfsd("mount", place, "--scope", mounted.scope, "--skill", str(skill), env=mounted.environment)
-    assert "already mounted there, and was not seeded now" in failure(again, 9)
+    assert "already mounted there, and nothing was seeded" in failure(again, 9)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_a_file_and_a_directory_cannot_take_each_others_place(mounted: Mounted, 
         assert caught.value.errno == errno.EINVAL
     with pytest.raises(NotADirectoryError):
         vfs.seed_skill("skills/review", SKILL_MD, files={"a": "x", "a/b": "y"})
-    with pytest.raises(OSError, match="'modes' has scripts/b, which 'files' has not"):
+    with pytest.raises(OSError, match="'modes' has scripts/b, but 'files' does not"):
         vfs.seed_skill("skills/review", SKILL_MD, files={"scripts/a": "x"}, modes={"scripts/b": 0o755})
     assert sorted(os.listdir(mounted.path)) == ["directory", "file"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.seeds.conftest import SKILL_MD
-from vfsd.cli.given import seed_given, skill_given
+from vfsd.cli.parsing import parse_seed, parse_skill
 from vfsd.config import SeedSpec
 from vfsd.errors import UsageError
 from vfsd.seeds.sources import read_seed, read_skill
@@ -44,15 +44,15 @@ def test_what_cannot_be_seeded(skill: Path, tmp_path: Path) -> None:
 
 def test_a_destination_follows_the_last_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert skill_given("a") == SeedSpec(f"{tmp_path}/a", None)
-    assert skill_given("a:/s/b") == SeedSpec(f"{tmp_path}/a", "/s/b")
-    assert skill_given("a:b:") == SeedSpec(f"{tmp_path}/a:b", None)
-    assert seed_given("/x:y:z") == SeedSpec("/x:y", "z")
+    assert parse_skill("a") == SeedSpec(f"{tmp_path}/a", None)
+    assert parse_skill("a:/s/b") == SeedSpec(f"{tmp_path}/a", "/s/b")
+    assert parse_skill("a:b:") == SeedSpec(f"{tmp_path}/a:b", None)
+    assert parse_seed("/x:y:z") == SeedSpec("/x:y", "z")
     for wrong in ("a", "a:", ":z", ""):
         with pytest.raises(UsageError):
-            seed_given(wrong)
+            parse_seed(wrong)
     with pytest.raises(UsageError):
-        skill_given("")
+        parse_skill("")
 
 
 def test_the_skill_is_read_whole(skill: Path) -> None:

@@ -1,4 +1,8 @@
-"""The command line: parse, call, print. Each command is a module of its own, imported only when it is asked for."""
+"""The command line. A command parses its arguments, calls the project, and prints.
+
+Each command is in a module of its own. A module is imported only when its command is called, because ``status`` and
+``umount`` should not wait for the imports of ``mount``.
+"""
 
 import importlib
 import sys
@@ -8,7 +12,7 @@ import click
 
 from vfsd.errors import VfsdError, exit_status_of
 
-_COMMANDS = {
+COMMANDS = {
     "mount": "vfsd.cli.mount",
     "umount": "vfsd.cli.umount",
     "status": "vfsd.cli.status",
@@ -17,18 +21,19 @@ _COMMANDS = {
     "seed": "vfsd.cli.skill",
     "destroy": "vfsd.cli.scopes",
 }
+"""The module of each command. A test compares this table with the commands that the modules define."""
 
 
 class _LazyGroup(click.Group):
-    """Imports a command's module when the command is called or described."""
+    """A group that imports the module of a command when the command is called or described."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
         return command
 
 
@@ -54,9 +59,9 @@ def root() -> None:
 
 
 def main() -> Any:
-    """Run the command line; foreseeable failures become one line and an exit status."""
+    """Run the command line. A VfsdError becomes one line on stderr and an exit status."""
     try:
         return root(prog_name="vfsd")
     except VfsdError as error:
         click.echo(f"vfsd: {error}", err=True)
-        sys.exit(getattr(error, "status", None) or exit_status_of(error))
+        sys.exit(exit_status_of(error))

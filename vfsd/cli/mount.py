@@ -1,6 +1,10 @@
-"""``vfsd mount``: parse, see that the place is free, start the daemon, say what happened."""
+"""``vfsd mount``: parse the options, prepare the mountpoint, start the daemon, print what it reports.
 
-import os
+To add an option of a mount: a field in :class:`vfsd.config.MountConfig`, and here a ``click.option`` and a parameter
+of :func:`mount` that is passed on to that field. A field that gets no value, or a misspelt parameter, is an error of
+mypy.
+"""
+
 import sys
 import time
 from types import TracebackType
@@ -8,49 +12,71 @@ from typing import Any, Self
 
 import click
 
-from vfsd.cli.given import check_outside, chosen_store, seed_given, skill_given
-from vfsd.config import MOST, STORE_TIMEOUT, DirectoryMtime, MountConfig, checked_scope, fsync, seconds, size
+from vfsd.cli.parsing import (
+    MOST,
+    check_paths_outside,
+    parse_fsync,
+    parse_log_file,
+    parse_mount_options,
+    parse_optional_size,
+    parse_owner,
+    parse_scope,
+    parse_seconds,
+    parse_seed,
+    parse_size,
+    parse_skill,
+    parse_store,
+)
+from vfsd.config import DirectoryMtime, MountConfig
 from vfsd.daemon.process import run_detached, run_foreground
-from vfsd.errors import MountpointError, UsageError
+from vfsd.errors import MountpointError
 from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
 from vfsd.seeds.sources import check_sources
-from vfsd.store.base import Fsync
-from vfsd.store.url import can_wait_for_replicas, hidden, with_absolute_path
+from vfsd.store.url import hidden, with_absolute_path
 from vfsd.tree.change import Limits
 
-_OURS = {"nonempty", "ro", "rw"}
+_OWN_OPTIONS = {"nonempty", "ro", "rw"}
+"""Mount options that vfsd itself acts on. libfuse gets the others."""
+
 _BAR_AFTER_SECONDS = 0.5
-_RESERVE_SECONDS, _PAUSE = 5.0, 0.05
-_NO_ID = 2**32 - 1
+_RESERVE_SECONDS = 5.0
+_PAUSE_SECONDS = 0.05
 
 
 @click.command()
 @click.argument("mountpoint")
 @click.option("--scope", required=True, help="The scope to mount: the files of one run.")
-@click.option("--store", help="Where scopes live: redis://, rediss://, unix://, sqlite:PATH. Default: $VFSD_STORE.")
+@click.option(
+    "--store", help="Where scopes are stored: redis://, rediss://, unix://, sqlite:PATH. Default: $VFSD_STORE."
+)
 @click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log to stderr.")
 @click.option("-o", "options", multiple=True, metavar="OPT,OPT", help="Mount options: ro, allow_other, noexec, …")
 @click.option("--read-only", is_flag=True, help="Mount for reading, without claiming the scope.")
 @click.option("--allow-other", is_flag=True, help="Let other users in; permissions are checked as always.")
-@click.option("--owner", metavar="UID:GID", help="Show every file as owned so.")
+@click.option("--owner", metavar="UID:GID", help="Show every file as owned by this user and group.")
 @click.option("--xattr", is_flag=True, help="Support extended attributes (costs a request per write).")
 @click.option("--must-exist", is_flag=True, help="Refuse to create a missing scope.")
-@click.option("--take-over", is_flag=True, help="Claim the scope even from a living owner, which is fenced.")
+@click.option("--take-over", is_flag=True, help="Claim the scope even from a living owner, which is then fenced.")
 @click.option("--allow-eviction", is_flag=True, help="Accept a Redis that may drop data when memory is short.")
-@click.option("--salvage", is_flag=True, help="Mount what is sound of a damaged scope, for reading.")
+@click.option("--salvage", is_flag=True, help="Mount the undamaged part of a damaged scope, for reading.")
 @click.option(
-    "--store-timeout", default=STORE_TIMEOUT, show_default=True, type=float, help="Longest a change may take (s)."
+    "--store-timeout",
+    default=5.0,
+    show_default=True,
+    type=float,
+    help="Longest a change may take, in seconds; then EIO.",
 )
-@click.option("--max-bytes", metavar="SIZE", help="Most content the scope may hold, as in 2G; 0: no limit. Kept.")
+@click.option("--max-bytes", metavar="SIZE", help="Most bytes of content, as in 2G; 0: no limit. Kept with the scope.")
 @click.option(
-    "--max-files", metavar="N", type=click.IntRange(0, MOST), help="Most files of all kinds; 0: no limit. Kept."
+    "--max-files",
+    metavar="N",
+    type=click.IntRange(0, MOST),
+    help="Most files of all kinds; 0: no limit. Kept with the scope.",
 )
-@click.option("--max-file-bytes", metavar="SIZE", help="Largest file; 0: no limit. Kept.")
-@click.option("--max-memory", metavar="SIZE", default="0", help="Most memory for the daemon; then ENOSPC.")
-@click.option(
-    "--fsync", "fsync_mode", metavar="MODE", default="none", help="fsync waits for (Redis): none, wait:N, waitaof."
-)
+@click.option("--max-file-bytes", metavar="SIZE", help="Largest file; 0: no limit. Kept with the scope.")
+@click.option("--max-memory", metavar="SIZE", default="0", help="Most memory for the daemon, 0: no limit; then ENOSPC.")
+@click.option("--fsync", metavar="MODE", default="none", help="fsync waits for (Redis): none, wait:N, waitaof.")
 @click.option(
     "--skill", "skills", multiple=True, metavar="DIR[:DEST]", help="Show a skill at /skills/NAME or DEST; not stored."
 )
@@ -60,117 +86,117 @@ _NO_ID = 2**32 - 1
     type=click.Choice(["seed", "keep"]),
     default="seed",
     show_default=True,
-    help="What is shown where a stored file and a seed meet: the seed, or what was stored.",
+    help="What to show if a seed and a stored file have the same path: the seed, or the stored file.",
 )
 @click.option(
     "--directory-mtime",
     type=click.Choice([kind.value for kind in DirectoryMtime]),
     default=DirectoryMtime.SKILLS.value,
     show_default=True,
-    help="Directories whose mtime moves with content below them.",
+    help="Directories whose mtime changes with content anywhere below them.",
 )
 @click.option(
     "--loose-references/--no-loose-references",
     default=True,
-    help="Find references/x.md at the root if one seeded skill has it.",
+    help="Find references/x.md at the root if exactly one seeded skill has it.",
 )
-@click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log, stderr with -f.")
+@click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log; stderr with -f.")
 @click.option("-v", "--verbose", "verbosity", count=True, help="Log more.")
 @click.option("--debug", is_flag=True, help="Log every request.")
-def mount(mountpoint: str, store: str | None, foreground: bool, **given: Any) -> None:
-    """Mount a scope at MOUNTPOINT and return when it answers."""
-    config = _config(mountpoints.absolute(mountpoint), chosen_store(store), **given)
-    check_outside(config, detached=not foreground)
+def mount(  # noqa: PLR0913 (click passes one argument for each option; only as typed parameters can mypy check them)
+    *,
+    mountpoint: str,
+    scope: str,
+    store: str | None,
+    foreground: bool,
+    options: tuple[str, ...],
+    read_only: bool,
+    allow_other: bool,
+    owner: str | None,
+    xattr: bool,
+    must_exist: bool,
+    take_over: bool,
+    allow_eviction: bool,
+    salvage: bool,
+    store_timeout: float,
+    max_bytes: str | None,
+    max_files: int | None,
+    max_file_bytes: str | None,
+    max_memory: str,
+    fsync: str,
+    skills: tuple[str, ...],
+    seeds: tuple[str, ...],
+    seed_policy: str,
+    directory_mtime: str,
+    loose_references: bool,
+    log_file: str | None,
+    verbosity: int,
+    debug: bool,
+) -> None:
+    """Mount a scope at MOUNTPOINT and return when the mount answers."""
+    url = parse_store(store)
+    names = parse_mount_options((*options, "allow_other") if allow_other else options)
+    config = MountConfig(
+        mountpoint=mountpoints.absolute(mountpoint),
+        scope=parse_scope(scope),
+        store=with_absolute_path(url, mountpoints.absolute),
+        options=names - _OWN_OPTIONS,
+        read_only=read_only or "ro" in names or salvage,
+        owner=parse_owner(owner),
+        xattr=xattr,
+        must_exist=must_exist,
+        take_over=take_over,
+        allow_eviction=allow_eviction,
+        salvage=salvage,
+        store_timeout=parse_seconds("--store-timeout", store_timeout),
+        fsync=parse_fsync(fsync, url),
+        limits=Limits(parse_optional_size(max_bytes), max_files, parse_optional_size(max_file_bytes)),
+        max_memory=parse_size(max_memory),
+        skills=tuple(map(parse_skill, skills)),
+        seeds=tuple(map(parse_seed, seeds)),
+        keep_stored=seed_policy == "keep",
+        directory_mtime=DirectoryMtime(directory_mtime),
+        loose_references=loose_references,
+        log_file=parse_log_file(log_file),
+        verbosity=verbosity,
+        debug=debug,
+    )
+    check_paths_outside(config, detached=not foreground)
     check_sources(config.skills, config.seeds)
-    with _reserved(config.mountpoint) as reservation:
+    _mount(config, nonempty="nonempty" in names, foreground=foreground)
+
+
+def _mount(config: MountConfig, *, nonempty: bool, foreground: bool) -> None:
+    """Mount as *config* says; print a line and return if the scope is already mounted there. Raises VfsdError."""
+    with _reserve(config.mountpoint) as reservation:
         if _is_mounted(config):
             _check_no_seeds(config)
             click.echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
             return
-        for note in mountpoints.make_ready(config.mountpoint, nonempty="nonempty" in _names(given["options"])):
+        for note in mountpoints.make_ready(config.mountpoint, nonempty=nonempty):
             click.echo(note, err=True)
-        _run(config, reservation, foreground=foreground)
+        if foreground:
+            run_foreground(config, reservation)
+            return
+        with _Progress() as progress:
+            run_detached(config, reservation, progress.show)
 
 
-def _run(config: MountConfig, reservation: registrations.Reservation, *, foreground: bool) -> None:
-    if foreground:
-        run_foreground(config, reservation)
-        return
-    with _Progress() as progress:
-        run_detached(config, reservation, progress.hear)
-
-
-def _reserved(mountpoint: str) -> registrations.Reservation:
-    """Reserve *mountpoint*, waiting a little for who is making a mount there. Raises MountpointError."""
+def _reserve(mountpoint: str) -> registrations.Reservation:
+    """Reserve *mountpoint*, and wait up to 5 s for another command that mounts there. Raises MountpointError."""
     deadline = time.monotonic() + _RESERVE_SECONDS
     while (reservation := registrations.reserve(mountpoint)) is None:
         if time.monotonic() > deadline:
-            raise MountpointError(f"{mountpoint}: somebody is making a mount there; try again when that is done")
-        time.sleep(_PAUSE)
+            raise MountpointError(f"{mountpoint}: another command is mounting there; try again when it has finished")
+        time.sleep(_PAUSE_SECONDS)
     return reservation
 
 
-def _names(options: tuple[str, ...]) -> set[str]:
-    return {name for group in options for name in group.split(",") if name}
-
-
-def _config(mountpoint: str, store: str, **given: Any) -> MountConfig:
-    names = _names(given.pop("options"))
-    if given.pop("allow_other"):
-        names.add("allow_other")
-    return MountConfig(
-        mountpoint=mountpoint,
-        scope=checked_scope(given.pop("scope")),
-        store=with_absolute_path(store, mountpoints.absolute),
-        options=frozenset(names - _OURS),
-        read_only=given.pop("read_only") or "ro" in names or given["salvage"],
-        owner=_owner(given.pop("owner")),
-        limits=Limits(_size(given.pop("max_bytes")), given.pop("max_files"), _size(given.pop("max_file_bytes"))),
-        fsync=_fsync(given.pop("fsync_mode"), store),
-        store_timeout=seconds("--store-timeout", given.pop("store_timeout")),
-        log_file=_absolute_log(given.pop("log_file")),
-        max_memory=size(given.pop("max_memory")),
-        directory_mtime=DirectoryMtime(given.pop("directory_mtime")),
-        skills=tuple(map(skill_given, given.pop("skills"))),
-        seeds=tuple(map(seed_given, given.pop("seeds"))),
-        keep_stored=given.pop("seed_policy") == "keep",
-        **given,
-    )
-
-
-def _absolute_log(path: str | None) -> str | None:
-    """Return *path* absolute: a daemon has another working directory."""
-    return None if path is None else os.path.abspath(path)  # noqa: PTH100 (a Path would follow links)
-
-
-def _fsync(text: str, store: str) -> Fsync:
-    wanted = fsync(text)
-    if wanted != Fsync() and not can_wait_for_replicas(store):
-        kind = store.partition(":")[0]
-        raise UsageError(f"--fsync {text}: only a Redis can be waited for so; {kind}: has nothing more to wait for")
-    return wanted
-
-
-def _size(text: str | None) -> int | None:
-    return None if text is None else size(text)
-
-
-def _owner(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    uid, colon, gid = text.partition(":")
-    if not (colon and _is_id(uid) and _is_id(gid)):
-        raise UsageError(f"--owner {text}: expected UID:GID in numbers, as in 1000:1000")
-    return int(uid), int(gid)
-
-
-def _is_id(text: str) -> bool:
-    """Whether *text* is a user's or a group's number: 32 bits, of which the largest means "leave it"."""
-    return text.isascii() and text.isdigit() and int(text) < _NO_ID
-
-
 def _is_mounted(config: MountConfig) -> bool:
-    """Whether this very scope is mounted there and answers. Raises MountpointError if it is another store's."""
+    """Return whether the scope of *config* is mounted there already, and answers.
+
+    Raises MountpointError if a scope of the same name from another store is mounted there.
+    """
     present = mountpoints.mount_at(config.mountpoint)
     if (
         present is None
@@ -185,16 +211,16 @@ def _is_mounted(config: MountConfig) -> bool:
 
 
 def _check_no_seeds(config: MountConfig) -> None:
-    """Refuse to say of a mount that was there before that it shows what *config* names. Raises MountpointError."""
+    """Raise MountpointError if *config* has seeds: a mount that was there already does not show them."""
     if config.skills or config.seeds:
         raise MountpointError(
-            f"{config.mountpoint}: scope {config.scope} is already mounted there, and was not seeded now: "
+            f"{config.mountpoint}: scope {config.scope} is already mounted there, and nothing was seeded: "
             "use 'vfsd skill add' and 'vfsd seed'"
         )
 
 
 class _Progress:
-    """Shows what a starting daemon tells: notes as lines, progress as a bar once it takes longer than a moment."""
+    """Prints the messages of a starting daemon. Hydration gets a progress bar on a terminal if it takes over 0.5 s."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -209,16 +235,16 @@ class _Progress:
     ) -> None:
         self._end_bar()
 
-    def hear(self, message: dict[str, Any]) -> None:
-        """Show one message."""
+    def show(self, message: dict[str, Any]) -> None:
+        """Print one message (see :class:`vfsd.daemon.notify.PipeReporter`)."""
         if "done" in message:
-            self._show(message["done"], message["total"])
+            self._show_bar(message["done"], message["total"])
             return
         self._end_bar()
         text = next(message[kind] for kind in ("note", "warning", "ready") if kind in message)
         click.echo(text if "ready" in message else f"vfsd: {text}", err="ready" not in message)
 
-    def _show(self, done: int, total: int) -> None:
+    def _show_bar(self, done: int, total: int) -> None:
         if self._bar is None:
             if time.monotonic() - self._started < _BAR_AFTER_SECONDS or not sys.stderr.isatty():
                 return

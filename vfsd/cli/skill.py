@@ -1,4 +1,4 @@
-"""``vfsd skill add|list|remove`` and ``vfsd seed``: what a live mount shows and does not store."""
+"""``vfsd skill add|list|remove`` and ``vfsd seed``: files that a live mount shows and does not store."""
 
 import errno
 import json
@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from vfsd.cli.given import skill_given
+from vfsd.cli.parsing import parse_skill
 from vfsd.client.results import Seeds
 from vfsd.client.vfs import Vfs, connect
 from vfsd.errors import FsError, NotMounted, StoreFull, UsageError, VfsdError
@@ -24,37 +24,37 @@ from vfsd.tree.change import PERMISSIONS
 from vfsd.tree.chunks import read_chunks
 
 _STDIN = "-"
-_MODE = 0o644
-"""Of what comes from a pipe."""
-_PATHS = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
-_KINDS = {
-    **dict.fromkeys((*_PATHS, errno.EFBIG), UsageError),
+_DEFAULT_MODE = 0o644
+"""Permissions of a file whose content comes from a pipe."""
+_WRONG_PATH = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
+_ERRORS = {
+    **dict.fromkeys((*_WRONG_PATH, errno.EFBIG), UsageError),
     errno.ECONNREFUSED: NotMounted,
     errno.ENOSPC: StoreFull,
 }
-"""What a command ends with when the daemon answers so: what was asked for cannot be meant, unless it says otherwise."""
+"""The error of a command for each errno of the daemon. Any other errno is a plain VfsdError."""
 
 
 @click.group()
 def skill() -> None:
-    """Show skills in a live mount, list them, and take them away again. They are not stored."""
+    """Show skills in a live mount, list them, and remove them. They are not stored."""
 
 
-@skill.command(context_settings={"allow_interspersed_args": False})  # else -:DEST would be taken for an option
+@skill.command(context_settings={"allow_interspersed_args": False})  # otherwise click takes -:DEST for an option
 @click.argument("mountpoint")
 @click.argument("skills", nargs=-1, required=True, metavar="DIR[:DEST]...")
 def add(mountpoint: str, skills: tuple[str, ...]) -> None:
-    """Show skills in a live mount, each at DEST.
+    """Show skills in a live mount, each at its DEST.
 
-    DIR is a directory with a SKILL.md; - stands for one with nothing else, whose SKILL.md comes on standard input.
-    DEST follows the last colon, and is /skills/NAME by default, with the name that the SKILL.md says.
+    DIR is a directory with a SKILL.md. Instead of DIR, - reads a SKILL.md from standard input: a skill with no other
+    file. DEST follows the last colon. The default is /skills/NAME, with the name that the SKILL.md gives.
     """
     if sum(not _is_path(text) for text in skills) > 1:
         raise UsageError("only one skill can come on standard input: give the others as directories")
-    sources = [read_skill(skill_given(text)) if _is_path(text) else None for text in skills]
-    with _asking(mountpoint) as vfs:
+    sources = [read_skill(parse_skill(text)) if _is_path(text) else None for text in skills]
+    with _connected(mountpoint) as vfs:
         for text, source in zip(skills, sources, strict=True):
-            _say(*(_add_text(vfs, text) if source is None else _add(vfs, source)))
+            _print_seeded(*(_add_from_stdin(vfs, text) if source is None else _add(vfs, source)))
 
 
 def _is_path(text: str) -> bool:
@@ -62,20 +62,22 @@ def _is_path(text: str) -> bool:
 
 
 def _add(vfs: Vfs, source: SeedSource) -> tuple[str, bool]:
+    """Seed *source*; return its path, and whether that changed anything."""
     files = {b"/".join(names).decode(errors="surrogateescape"): node for names, node in source.nodes.items()}
     regular = {name: node for name, node in files.items() if stat.S_ISREG(node.mode)}
-    skill_md = _bytes(source.nodes[SKILL,])
-    others = {name: _bytes(node) for name, node in regular.items()}
+    skill_md = _content(source.nodes[SKILL,])
+    contents = {name: _content(node) for name, node in regular.items()}
     modes = {name: node.mode & PERMISSIONS for name, node in regular.items()}
     dest = os.fsdecode(source.dest)
-    return dest, vfs.seed_skill(dest, skill_md, files=others, modes=modes)
+    return dest, vfs.seed_skill(dest, skill_md, files=contents, modes=modes)
 
 
-def _bytes(node: SeedNode) -> bytes:
+def _content(node: SeedNode) -> bytes:
     return read_chunks(node.whole.chunks, node.whole.size, 0, node.whole.size)
 
 
-def _add_text(vfs: Vfs, text: str) -> tuple[str, bool]:
+def _add_from_stdin(vfs: Vfs, text: str) -> tuple[str, bool]:
+    """Seed the SKILL.md on standard input; return the path of the skill, and whether that changed anything."""
     skill_md = sys.stdin.buffer.read()
     try:
         dest = text.partition(":")[2] or f"{SKILLS}/{front_matter(skill_md).name}"
@@ -84,8 +86,8 @@ def _add_text(vfs: Vfs, text: str) -> tuple[str, bool]:
     return dest, vfs.seed_skill(dest, skill_md)
 
 
-def _say(dest: str, changed: bool) -> None:
-    click.echo(f"seeded {dest}" if changed else f"{dest} is as it was seeded before")
+def _print_seeded(dest: str, changed: bool) -> None:
+    click.echo(f"seeded {dest}" if changed else f"{dest} is already seeded, with the same content")
 
 
 @skill.command("list")
@@ -94,32 +96,32 @@ def _say(dest: str, changed: bool) -> None:
 def list_(mountpoint: str, as_json: bool) -> None:
     """List what is seeded.
 
-    Skills come first, then what hides a stored file, or gave way to one (--seed-policy keep).
+    First the skills. Then the seeds that hide a stored file, or are hidden by one (--seed-policy keep).
     """
-    with _asking(mountpoint) as vfs:
-        found = vfs.seed_list()
+    with _connected(mountpoint) as vfs:
+        seeds = vfs.seed_list()
     if as_json:
-        skills = [one._asdict() for one in found.skills]
-        click.echo(json.dumps({"skills": skills, "seeds": [seed._asdict() for seed in found.seeds]}, indent=2))
+        skills = [listed._asdict() for listed in seeds.skills]
+        click.echo(json.dumps({"skills": skills, "seeds": [listed._asdict() for listed in seeds.seeds]}, indent=2))
     else:
-        _print(found)
+        _print_seeds(seeds)
 
 
-def _print(found: Seeds) -> None:
-    for one in found.skills:
-        click.echo(
-            _printable(f"{one.dir or '/'}  {one.name}, {len(one.files)} files: {' '.join(one.description.split())}")
-        )
+def _print_seeds(seeds: Seeds) -> None:
+    for listed in seeds.skills:
+        description = " ".join(listed.description.split())
+        click.echo(_printable(f"{listed.dir or '/'}  {listed.name}, {len(listed.files)} files: {description}"))
     meanings = {"shadows": "hides a stored file", "kept": "a stored file is shown in its place"}
-    for seed in found.seeds:
-        if seed.state in meanings:
-            click.echo(_printable(f"{seed.path}  {meanings[seed.state]}"))
-    inside = {f"{one.dir}/{name}".lstrip("/") for one in found.skills for name in one.files}
-    others = sum(seed.path not in inside for seed in found.seeds)
-    click.echo(f"{len(found.skills)} skills, {others} other seeds")
+    for file in seeds.seeds:
+        if file.state in meanings:
+            click.echo(_printable(f"{file.path}  {meanings[file.state]}"))
+    in_skills = {f"{listed.dir}/{name}".lstrip("/") for listed in seeds.skills for name in listed.files}
+    others = sum(file.path not in in_skills for file in seeds.seeds)
+    click.echo(f"{len(seeds.skills)} skills, {others} other seeds")
 
 
 def _printable(text: str) -> str:
+    """Return *text* without control characters, which could change the terminal's state."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
@@ -127,14 +129,14 @@ def _printable(text: str) -> str:
 @click.argument("mountpoint")
 @click.argument("which", metavar="NAME|PATH")
 def remove(mountpoint: str, which: str) -> None:
-    """Take a skill or other seeds away.
+    """Remove the skill called NAME, or all seeds at and below PATH.
 
-    That is the skill called NAME, or all seeds at and below PATH. Stored files that they hid are seen again.
+    Stored files that they hid are visible again.
     """
-    with _asking(mountpoint) as vfs:
-        named = [one.dir or "/" for one in vfs.seed_list().skills if one.name == which]
+    with _connected(mountpoint) as vfs:
+        named = [listed.dir or "/" for listed in vfs.seed_list().skills if listed.name == which]
         if len(named) > 1:
-            raise UsageError(f"{which}: several skills are called so, at {', '.join(named)}: name one by its path")
+            raise UsageError(f"{which}: several skills have this name, at {', '.join(named)}: give the path of one")
         click.echo(f"removed {vfs.seed_remove(named[0] if named else which)} files")
 
 
@@ -145,19 +147,20 @@ def remove(mountpoint: str, which: str) -> None:
 def seed(mountpoint: str, dest: str, source: str) -> None:
     """Show a file at DEST in a live mount.
 
-    It is not stored. A whole tree is seeded by vfsd mount --seed, a skill by vfsd skill add.
+    It is not stored. To seed a whole tree use vfsd mount --seed, for a skill vfsd skill add.
     """
     data, mode = _read(source)
-    with _asking(mountpoint) as vfs:
-        _say(dest, vfs.seed_file(dest, data, mode=mode))
+    with _connected(mountpoint) as vfs:
+        _print_seeded(dest, vfs.seed_file(dest, data, mode=mode))
 
 
 def _read(source: str) -> tuple[bytes, int]:
+    """Return the content and the permissions of *source*. Raises UsageError."""
     if source == _STDIN:
-        return sys.stdin.buffer.read(), _MODE
+        return sys.stdin.buffer.read(), _DEFAULT_MODE
     try:
         mode = Path(source).stat().st_mode
-        return Path(source).read_bytes(), mode & PERMISSIONS if stat.S_ISREG(mode) else _MODE
+        return Path(source).read_bytes(), mode & PERMISSIONS if stat.S_ISREG(mode) else _DEFAULT_MODE
     except IsADirectoryError:
         raise UsageError(
             f"{source}: cannot be seeded: a directory; name a file of it, or seed it with vfsd mount --seed"
@@ -167,16 +170,16 @@ def _read(source: str) -> tuple[bytes, int]:
 
 
 @contextmanager
-def _asking(mountpoint: str) -> Iterator[Vfs]:
-    """Give a client of the mount at *mountpoint*; its errors become the command's. Raises VfsdError."""
+def _connected(mountpoint: str) -> Iterator[Vfs]:
+    """Yield a client of the mount at *mountpoint*; errors of the client become errors of the command (VfsdError)."""
     mountpoints.own_mount_at(mountpoints.absolute(mountpoint))
     try:
         with connect(mountpoint) as vfs:
             yield vfs
     except OSError as error:
-        _fail(error)
+        _raise_for(error)
 
 
-def _fail(error: OSError) -> NoReturn:
+def _raise_for(error: OSError) -> NoReturn:
     message = str(error.strerror) if error.filename is None else f"{error.filename or '/'}: {error.strerror}"
-    raise _KINDS.get(error.errno or 0, VfsdError)(message) from None
+    raise _ERRORS.get(error.errno or 0, VfsdError)(message) from None

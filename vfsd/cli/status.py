@@ -1,6 +1,7 @@
-"""``vfsd status``: the mounts of this host, and how they are."""
+"""``vfsd status``: the mounts of this host, and their state."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -11,63 +12,85 @@ from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_STEP = 1024
-_COLUMNS = ("SCOPE", "MOUNTPOINT", "STORE", "PID", "SINCE", "FILES", "BYTES", "SEEDED", "PENDING", "LAST ERROR")
+_UNIT_STEP = 1024
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def status(as_json: bool) -> None:
     """List the mounts of this host."""
-    found = [_described(mount) for mount in mountpoints.mounts() if mount.scope is not None]
+    entries = [_entry(mount) for mount in mountpoints.mounts() if mount.scope is not None]
     if as_json:
-        click.echo(json.dumps(found, indent=2))
-    elif not found:
+        click.echo(json.dumps(entries, indent=2))
+    elif not entries:
         click.echo("no vfsd mounts on this host")
     else:
-        _print_table([_COLUMNS, *(_row(entry) for entry in found)])
+        _print_table([list(_COLUMNS), *([cell(entry) for cell in _COLUMNS.values()] for entry in entries)])
 
 
-def _described(mount: mountpoints.Mount) -> dict[str, Any]:
-    """Return all that is known of one mount: the kernel's word, the registration, and the daemon's own answer."""
-    entry: dict[str, Any] = {"scope": mount.scope, "mountpoint": mount.mountpoint, "state": "unknown"}
+def _entry(mount: mountpoints.Mount) -> dict[str, Any]:
+    """Return what is known of one mount.
+
+    That is its line in the mount table, its registration, and the daemon's answer to ``info``, as far as they exist.
+    ``state`` is ``mounted``, ``dead``, ``silent`` (no answer in time) or ``unregistered``.
+    """
+    entry: dict[str, Any] = {"scope": mount.scope, "mountpoint": mount.mountpoint, "state": "mounted"}
     registered = registrations.registered(mount.mountpoint)
     if registered is None:
-        return {
-            **entry,
-            "state": "dead" if mountpoints.health(mount.mountpoint) is mountpoints.Health.DEAD else "unregistered",
-        }
+        return {**entry, "state": _state(mount, "unregistered")}
     entry |= {"store": registered.store, "pid": registered.pid, "since_ns": registered.since_ns}
     try:
-        return {**entry, "state": "mounted", **ask(registrations.socket_path(mount.mountpoint), "info")}
+        return {**entry, **ask(registrations.socket_path(mount.mountpoint), "info")}
     except NoAnswer:
-        state = "dead" if mountpoints.health(mount.mountpoint) is mountpoints.Health.DEAD else "silent"
-        return {**entry, "state": state}
+        return {**entry, "state": _state(mount, "silent")}
 
 
-def _row(entry: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        *(str(entry.get(key, "-")) for key in ("scope", "mountpoint", "store", "pid")),
-        _age(entry["since_ns"]) if "since_ns" in entry else "-",
-        str(entry.get("files", "-")),
-        _size(entry["bytes"]) if "bytes" in entry else "-",
-        _seeded(entry) if "seeded" in entry else "-",
-        str(entry.get("pending", "-")),
-        _trouble(entry),
-    )
+def _state(mount: mountpoints.Mount, otherwise: str) -> str:
+    """Return ``dead`` if the mount's daemon is gone, else *otherwise*."""
+    return "dead" if mountpoints.health(mount.mountpoint) is mountpoints.Health.DEAD else otherwise
+
+
+def _field(name: str) -> Callable[[dict[str, Any]], str]:
+    """Return a function from an entry to its field *name* as text; ``-`` if the entry has none."""
+    return lambda entry: str(entry.get(name, "-"))
+
+
+def _since(entry: dict[str, Any]) -> str:
+    return _age(entry["since_ns"]) if "since_ns" in entry else "-"
+
+
+def _bytes(entry: dict[str, Any]) -> str:
+    return _size(entry["bytes"]) if "bytes" in entry else "-"
 
 
 def _seeded(entry: dict[str, Any]) -> str:
+    if "seeded" not in entry:
+        return "-"
     return f"{entry['seeded']} ({entry['shadowed']} over stored)" if entry["shadowed"] else str(entry["seeded"])
 
 
-def _trouble(entry: dict[str, Any]) -> str:
+def _last_error(entry: dict[str, Any]) -> str:
     state: str = entry["state"]
     if state != "mounted":
         hint = f": vfsd umount --lazy {entry['mountpoint']}" if state == "dead" else ""
         return state + hint
     error = entry.get("last_error")
     return f"{_age(error['when_ns'])} ago: {error['what']}" if error else "-"
+
+
+_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "SCOPE": _field("scope"),
+    "MOUNTPOINT": _field("mountpoint"),
+    "STORE": _field("store"),
+    "PID": _field("pid"),
+    "SINCE": _since,
+    "FILES": _field("files"),
+    "BYTES": _bytes,
+    "SEEDED": _seeded,
+    "PENDING": _field("pending"),
+    "LAST ERROR": _last_error,
+}
+"""The columns of the table: title, and the function that makes the cell of an entry."""
 
 
 def _age(since_ns: int) -> str:
@@ -80,13 +103,13 @@ def _age(since_ns: int) -> str:
 
 def _size(count: float) -> str:
     for unit in _UNITS:
-        if count < _STEP or unit == _UNITS[-1]:
+        if count < _UNIT_STEP or unit == _UNITS[-1]:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= _STEP
+        count /= _UNIT_STEP
     raise AssertionError("unreachable")
 
 
-def _print_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+def _print_table(rows: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,1 +1,1 @@
-"""What a program or a command uses to talk to a running daemon. It loads neither trio nor pyfuse3."""
+"""The Python client of a running daemon, for programs and for the command line. It loads neither trio nor pyfuse3."""

@@ -1,6 +1,6 @@
-"""Asking a daemon from an ordinary, synchronous program. Imports in milliseconds: no trio, no store.
+"""A connection to a daemon's control socket, for a synchronous program. It loads no trio and no store.
 
-It never asks anything twice: a request that had no answer may have been carried out.
+A request is never sent twice, because a request without an answer may have been carried out.
 """
 
 import errno
@@ -17,7 +17,7 @@ from vfsd.errors import VfsdError
 
 
 class NoAnswer(VfsdError):
-    """Nobody listens at a control socket, or the answer did not come in time; *number* is the errno for that."""
+    """No daemon listens at the control socket, or its answer did not come in time. *number* is the errno for that."""
 
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
@@ -25,25 +25,25 @@ class NoAnswer(VfsdError):
 
 
 class RequestTooLong(VfsdError):
-    """A request has more bytes than a line may have."""
+    """A request is longer than the longest line of the protocol."""
 
 
 class ControlConnection:
-    """A connection to the control socket *address*, made when needed, and anew when it has ended.
+    """A connection to the control socket *address*. It is opened when needed, and again after it has ended.
 
-    It waits at most *timeout* seconds for each step. One thread at a time may use it.
+    Each step (connect, send, receive) may take *timeout* seconds. Only one thread at a time may use it.
     """
 
     def __init__(self, address: str, timeout: float) -> None:
         self._address = address
         self._timeout = timeout
         self._socket: socket.socket | None = None
-        self._answers: BufferedReader | None = None
-        self._asked = 0
+        self._replies: BufferedReader | None = None
+        self._last_id = 0
 
     def ask(self, op: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the daemon's reply to *op*. Raises NoAnswer, RequestTooLong."""
-        line = protocol.request(self._asked + 1, op, arguments)
+        line = protocol.request(self._last_id + 1, op, arguments)
         if len(line) > protocol.LINE_MAX:
             raise RequestTooLong(f"the request has {len(line)} bytes, more than {protocol.LINE_MAX}; use the mount")
         try:
@@ -56,47 +56,47 @@ class ControlConnection:
             number = getattr(error, "errno", None) or errno.ECONNRESET
             raise NoAnswer(f"no answer at {self._address}: {error}", number) from None
         except BaseException:
-            self.close()  # half an exchange: the next answer would be taken for another's
+            self.close()  # interrupted: the reply to this request would be taken for the reply to the next
             raise
 
     def close(self) -> None:
-        """Close the connection, if there is one."""
-        for closing in (self._answers, self._socket):
+        """Close the connection, if it is open."""
+        for closing in (self._replies, self._socket):
             if closing is not None:
                 closing.close()
-        self._socket = self._answers = None
+        self._socket = self._replies = None
 
     def _exchange(self, line: bytes) -> dict[str, Any]:
         if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
-            self.close()  # nothing was asked: what there is to read is its end
-        connection, answers = self._connected()
-        self._asked += 1
+            self.close()  # no request is open, so the only thing to read is the end of the connection
+        connection, replies = self._connected()
+        self._last_id += 1
         connection.sendall(line)
-        answer = answers.readline()
+        answer = replies.readline()
         if not answer.endswith(b"\n"):
             raise ConnectionResetError(errno.ECONNRESET, "the daemon went away")
         reply: dict[str, Any] = json.loads(answer)
         return reply
 
     def _connected(self) -> tuple[socket.socket, BufferedReader]:
-        if self._socket is None or self._answers is None:
+        if self._socket is None or self._replies is None:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._socket.settimeout(self._timeout)
             self._socket.connect(self._address)
-            self._answers = self._socket.makefile("rb")
-        return self._socket, self._answers
+            self._replies = self._socket.makefile("rb")
+        return self._socket, self._replies
 
 
 def ask(path: Path, op: str, *, timeout: float = 2.0, **arguments: Any) -> Any:
-    """Return the result of *op* at the socket *path*, waiting at most *timeout* seconds for each step.
+    """Send one request to the socket *path*, and return its result. Each step may take *timeout* seconds.
 
-    Raises NoAnswer, or VfsdError with the daemon's own words.
+    Raises NoAnswer, RequestTooLong, or VfsdError with the daemon's message.
     """
     connection = ControlConnection(os.fspath(path), timeout)
     try:
-        answer = connection.ask(op, arguments)
+        reply = connection.ask(op, arguments)
     finally:
         connection.close()
-    if not answer["ok"]:
-        raise VfsdError(answer["error"]["message"])
-    return answer["result"]
+    if not reply["ok"]:
+        raise VfsdError(reply["error"]["message"])
+    return reply["result"]

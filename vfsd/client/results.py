@@ -1,11 +1,14 @@
-"""What a client gets back from a daemon: plain values, and the one exception that Python has no class for."""
+"""The results of a client's methods, and the one exception that Python has no class for."""
 
 import errno
 from typing import NamedTuple
 
 
 class StaleFileError(OSError):
-    """The file was not last modified when the caller expected it (ESTALE). Times in ns; *actual* None: no file."""
+    """The file was not last modified when the caller expected (ESTALE): somebody else changed it.
+
+    Times are in nanoseconds. *actual_mtime_ns* is None if there is no file.
+    """
 
     def __init__(self, message: str, path: str | None, expected_mtime_ns: int, actual_mtime_ns: int | None) -> None:
         super().__init__(errno.ESTALE, message, path)
@@ -14,7 +17,7 @@ class StaleFileError(OSError):
 
 
 class Written(NamedTuple):
-    """A file after it was written: when (ns), its size in bytes, and whether it is new."""
+    """A file after a write: its modification time in ns, its size in bytes, and whether the write created it."""
 
     mtime_ns: int
     size: int
@@ -22,7 +25,10 @@ class Written(NamedTuple):
 
 
 class Stat(NamedTuple):
-    """What is at a path. *type* is ``file``, ``directory``, ``symlink`` or ``other``; times in ns, size in bytes."""
+    """The attributes of a path. *type* is ``file``, ``directory``, ``symlink`` or ``other``.
+
+    Times are in nanoseconds, *size* is in bytes, *mode* includes the type as ``st_mode`` does.
+    """
 
     type: str
     size: int
@@ -37,7 +43,7 @@ class Stat(NamedTuple):
 
 
 class Skill(NamedTuple):
-    """A seeded skill: its directory, what its front matter says, and its files, relative to the directory."""
+    """A seeded skill: its directory, name and description from its front matter, files relative to the directory."""
 
     dir: str
     name: str
@@ -46,14 +52,17 @@ class Skill(NamedTuple):
 
 
 class Seed(NamedTuple):
-    """A seeded file. *state*: ``seeded``, ``shadows`` (a stored file lies under it) or ``kept`` (a stored file won)."""
+    """A seeded file.
+
+    *state* is ``seeded``, ``shadows`` (it hides a stored file) or ``kept`` (a stored file is shown instead of it).
+    """
 
     path: str
     state: str
 
 
 class Seeds(NamedTuple):
-    """All that is seeded."""
+    """All seeds of a mount: the skills, and every seeded file."""
 
     skills: list[Skill]
     seeds: list[Seed]

@@ -1,1 +1,1 @@
-"""The control socket beside a mount: how commands ask a running daemon. ``protocol`` is what goes over it."""
+"""The control socket of a mount, which commands and clients talk to. ``protocol`` has the format of its lines."""

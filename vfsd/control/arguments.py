@@ -1,4 +1,4 @@
-"""The arguments of a request, checked: the one place that says EINVAL for those that are missing or of another type."""
+"""The arguments of a request, checked. Only this module refuses an argument that is missing or has a wrong type."""
 
 import base64
 import errno
@@ -14,13 +14,13 @@ _REQUIRED: Final = object()
 
 
 class Arguments:
-    """What came with a request, as *given*. Methods raise FsError (EINVAL) naming the argument.
+    """The arguments of a request, by name. Every method raises FsError (EINVAL), which names the argument.
 
-    A null is as good as a missing argument. Without a default an argument must be given.
+    An argument that is null counts as missing. An argument without a default is required.
     """
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        self.given = given
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
 
     def path(self, name: str = "path", default: Any = _REQUIRED) -> bytes:
         """Return a path as bytes."""
@@ -42,31 +42,31 @@ class Arguments:
         return number
 
     def optional_number(self, name: str, *, least: int = 0, most: int = _MOST) -> int | None:
-        """Return an integer from *least* to *most*, or None if it is not given."""
-        return None if self.given.get(name) is None else self.number(name, least=least, most=most)
+        """Return an integer from *least* to *most*, or None if it is missing."""
+        return None if self._values.get(name) is None else self.number(name, least=least, most=most)
 
     def data(self, name: str = "data") -> bytes:
-        """Return content, which comes as base64."""
+        """Return content, which is sent as base64."""
         return _content(name, self.text(name))
 
     def contents(self, name: str) -> dict[bytes, bytes]:
-        """Return content by relative path, which comes as an object."""
-        given = self._typed(name, dict, "an object from path to base64", _REQUIRED)
-        return {_path(name, path): _content(f"{name}[{path!r}]", content) for path, content in given.items()}
+        """Return content by relative path, which is sent as an object from path to base64."""
+        contents = self._typed(name, dict, "an object from path to base64", _REQUIRED)
+        return {_path(name, path): _content(f"{name}[{path!r}]", content) for path, content in contents.items()}
 
     def numbers(self, name: str, *, most: int) -> dict[bytes, int]:
-        """Return integers from 0 to *most* by relative path, which come as an object; none if it is not given."""
-        given = Arguments(self._typed(name, dict, "an object from path to integer", {}))
-        return {_path(name, path): given.number(path, most=most) for path in given.given}
+        """Return integers from 0 to *most* by relative path, which are sent as an object. A missing object is empty."""
+        numbers = self._typed(name, dict, "an object from path to integer", {})
+        return {_path(name, path): Arguments(numbers).number(path, most=most) for path in numbers}
 
-    def _typed(self, name: str, kind: type[T], called: str, default: Any) -> T:
-        value = self.given.get(name)
+    def _typed(self, name: str, kind: type[T], expected: str, default: Any) -> T:
+        value = self._values.get(name)
         if value is None:
             value = default
         if value is _REQUIRED:
             raise FsError(errno.EINVAL, f"the argument {name!r} is missing")
         if not isinstance(value, kind):
-            raise _invalid(name, called)
+            raise _invalid(name, expected)
         return value
 
 

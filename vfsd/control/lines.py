@@ -1,14 +1,14 @@
-"""Lines out of a stream, in time that grows with their length only, whatever the pieces in which they come."""
+"""Read lines from a stream. The time is linear in the length of a line, even if it comes in many small pieces."""
 
 import trio
 
-_PIECE = 1 << 18
+_RECEIVE_BYTES = 1 << 18
 _SILENCE_SECONDS = 60.0
-"""Longest that a client may say nothing in the middle of a line. Between two lines it may take its time."""
+"""Longest time without data in the middle of a line. Between two lines there is no limit."""
 
 
 class LineReader:
-    """The lines that come over *stream*, each of at most *longest* bytes."""
+    """Reads lines of at most *longest* bytes from *stream*."""
 
     def __init__(self, stream: trio.SocketStream, longest: int) -> None:
         self._stream = stream
@@ -17,9 +17,9 @@ class LineReader:
         self._searched = 0
 
     async def next(self) -> bytes | None:
-        """Return the next line without its end, or None at the end of the stream or if the line is too long.
+        """Return the next line without its newline, or None at the end of the stream, or if the line is too long.
 
-        Raises TooSlowError in the middle of a line, BrokenResourceError.
+        Raises TooSlowError if nothing comes for 60 s in the middle of a line, BrokenResourceError if the stream fails.
         """
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
@@ -38,6 +38,6 @@ class LineReader:
 
     async def _receive(self) -> bytes | bytearray:
         if not self._buffer:
-            return await self._stream.receive_some(_PIECE)
+            return await self._stream.receive_some(_RECEIVE_BYTES)
         with trio.fail_after(_SILENCE_SECONDS):
-            return await self._stream.receive_some(_PIECE)
+            return await self._stream.receive_some(_RECEIVE_BYTES)

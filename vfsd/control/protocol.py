@@ -1,6 +1,7 @@
-"""One JSON object a line, requests and replies with an id. Shared by both ends; imports neither trio nor a store.
+"""The format of the control socket's lines: one JSON object a line. Requests and replies have an id.
 
-docs/control.md is its reference. Nothing here knows what an operation means.
+Daemon and client both use it, so it loads neither trio nor a store. It knows the meaning of no operation. Its reference
+is docs/control.md.
 """
 
 import json
@@ -8,14 +9,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 VERSION = 1
 LINE_MAX = 96 << 20
-"""Longest line in bytes, either way; whoever sends more is cut off."""
+"""Longest line in bytes, in both directions. The daemon disconnects a client that sends a longer one."""
 
 Ident: TypeAlias = str | int | None
-"""What a client may number its requests with."""
+"""The id of a request, which its reply repeats."""
 
 
 class ControlRequest(NamedTuple):
-    """A parsed request; *arguments* are its further members."""
+    """A parsed request. *arguments* are its members except ``v``, ``id`` and ``op``."""
 
     ident: Ident
     op: str
@@ -23,7 +24,7 @@ class ControlRequest(NamedTuple):
 
 
 class BadRequest(ValueError):
-    """A line that is no request this version understands; *ident* is its id, as far as that could be read."""
+    """A line that is not a valid request of this version. *ident* is its id, or None if that could not be read."""
 
     def __init__(self, why: str, ident: Ident = None) -> None:
         super().__init__(why)
@@ -50,7 +51,7 @@ def parse(line: bytes | bytearray) -> ControlRequest:
 
 
 def reply(ident: Ident, result: Any) -> bytes:
-    """Return the line that answers a request with *result*, or says that it is too long for a line."""
+    """Return the reply with *result*, or a refusal (EMSGSIZE) if that is too long for a line."""
     line = _line({"id": ident, "ok": True, "result": result})
     if len(line) > LINE_MAX:
         why = f"the answer has {len(line)} bytes, more than {LINE_MAX} in a line; ask for less at once"
@@ -59,12 +60,12 @@ def reply(ident: Ident, result: Any) -> bytes:
 
 
 def refusal(ident: Ident, code: str, message: str, **details: Any) -> bytes:
-    """Return the line that answers a request with an error, of which *details* say more."""
+    """Return the reply with an error. *details* are further members of the error."""
     return _line({"id": ident, "ok": False, "error": {"code": code, "message": message, **details}})
 
 
 def request(ident: Ident, op: str, arguments: dict[str, Any]) -> bytes:
-    """Return the line that asks for *op*."""
+    """Return the line that requests *op*."""
     return _line({"v": VERSION, "id": ident, "op": op, **arguments})
 
 
@@ -73,10 +74,10 @@ def _line(message: dict[str, Any]) -> bytes:
 
 
 def path_text(path: bytes) -> str:
-    """Return *path* as it goes over the wire: bytes that are no UTF-8 as lone surrogates, whatever the locale."""
+    """Return *path* as text. Bytes that are not UTF-8 become lone surrogates, in every locale."""
     return path.decode("utf-8", "surrogateescape")
 
 
 def path_bytes(text: str) -> bytes:
-    """Undo :func:`path_text`. Raises UnicodeEncodeError for what stands for no bytes."""
+    """Return the bytes of a path that :func:`path_text` made. Raises UnicodeEncodeError for other lone surrogates."""
     return text.encode("utf-8", "surrogateescape")

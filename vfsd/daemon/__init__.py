@@ -1,1 +1,1 @@
-"""The life of one mount, and the process that lives it."""
+"""The daemon of one mount: its lifecycle, its process, and how it reports."""

@@ -1,7 +1,7 @@
-"""How a daemon tells the world how far it has come: notes, progress, readiness, failure.
+"""How a starting daemon reports: notes, warnings, progress of hydration, readiness, failure.
 
-In the foreground the world is the log and systemd. A detached daemon has a pipe to the command that started it, so
-that its error is the command's error, word for word.
+A daemon in the foreground reports to its log and to systemd. A detached daemon also writes to a pipe, whose other end
+is read by the command that started it: the command then prints the daemon's own error message.
 """
 
 import json
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class StartupReporter:
-    """Tells the log, and systemd if it listens (:manpage:`sd_notify(3)`).
+    """Reports to the log, and to systemd if it waits for that (:manpage:`sd_notify(3)`).
 
     *on_ready* is called when the mount answers.
     """
@@ -26,64 +26,68 @@ class StartupReporter:
         self._on_ready = on_ready
 
     def note(self, text: str) -> None:
-        """Say something the operator should know and need not act on."""
+        """Report a fact that needs no action by the operator."""
         _log.info("%s", text)
 
     def warn(self, text: str) -> None:
-        """Say something the operator should act on some day."""
+        """Report a fact that needs action by the operator, but does not stop the mount."""
         _log.warning("%s", text)
 
     def progress(self, done: int, total: int) -> None:
-        """Say how many records of how many have been read."""
+        """Report that *done* of *total* records have been read."""
 
     def ready(self, text: str) -> None:
-        """Say that the mount answers."""
+        """Report that the mount answers."""
         self._on_ready()
         _log.info("%s", text)
         _notify_systemd(f"READY=1\nSTATUS={text}")
 
     def stopping(self) -> None:
-        """Say that the end has begun."""
+        """Report that the daemon has begun to end."""
         _notify_systemd("STOPPING=1")
 
 
 class PipeReporter(StartupReporter):
-    """Tells the log, and a command that reads the other end of the pipe *descriptor* as a JSON object a line."""
+    """Reports to the pipe *descriptor* too, as one JSON object a line.
+
+    The objects are ``note``, ``warning`` and ``ready`` with a text, ``done`` with ``total``, and ``error`` with
+    ``status``.
+    """
 
     def __init__(self, descriptor: int, on_ready: Callable[[], None]) -> None:
         super().__init__(on_ready)
         self._descriptor = descriptor
 
     def note(self, text: str) -> None:
-        """See :meth:`Herald.note`."""
+        """See :meth:`StartupReporter.note`."""
         super().note(text)
-        self._tell(note=text)
+        self._send(note=text)
 
     def warn(self, text: str) -> None:
-        """See :meth:`Herald.warn`."""
+        """See :meth:`StartupReporter.warn`."""
         super().warn(text)
-        self._tell(warning=text)
+        self._send(warning=text)
 
     def progress(self, done: int, total: int) -> None:
-        """See :meth:`Herald.progress`."""
-        self._tell(done=done, total=total)
+        """See :meth:`StartupReporter.progress`."""
+        self._send(done=done, total=total)
 
     def ready(self, text: str) -> None:
-        """See :meth:`Herald.ready`; the pipe ends here."""
+        """See :meth:`StartupReporter.ready`. This is the last message: the pipe is closed."""
         super().ready(text)
-        self._tell(ready=text)
+        self._send(ready=text)
         os.close(self._descriptor)
         self._descriptor = -1
 
     def failed(self, text: str, status: int) -> None:
-        """Say what ended the daemon before it was ready, and the exit status for that."""
-        self._tell(error=text, status=status)
+        """Report why the daemon ends before it is ready, and the exit status for that."""
+        self._send(error=text, status=status)
 
-    def _tell(self, **message: Any) -> None:
+    def _send(self, **message: Any) -> None:
         if self._descriptor >= 0:
             try:
                 os.write(self._descriptor, json.dumps(message).encode() + b"\n")
-            except BrokenPipeError:  # the command was interrupted; the mount comes up all the same
+            except BrokenPipeError:  # the command was interrupted; the mount is started all the same
                 self._descriptor = -1
 
 
@@ -91,11 +95,11 @@ def _notify_systemd(message: str) -> None:
     address = notify_socket()
     if not address:
         return
-    if address.startswith("@"):
+    if address.startswith("@"):  # an address in the abstract namespace (unix(7))
         address = "\0" + address[1:]
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notifying:
-            notifying.connect(address)
-            notifying.sendall(message.encode())
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as connection:
+            connection.connect(address)
+            connection.sendall(message.encode())
     except OSError as error:
         _log.warning("cannot tell systemd at %s: %s", address, error.strerror)

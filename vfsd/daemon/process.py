@@ -1,7 +1,7 @@
-"""Starting a daemon's process: logging, detaching, and taking its failure to an exit status.
+"""The process of a daemon: logging, detaching, and the exit status.
 
-It forks before trio is imported, since an event loop must not cross a fork; the command that started it waits on a
-pipe until the mount answers.
+A detached daemon is forked before trio is imported, because an event loop must not exist across a fork. The command
+that started it reads a pipe until the mount answers.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from typing import Any
 
 from vfsd.config import MountConfig, default_log_file
 from vfsd.daemon.notify import PipeReporter, StartupReporter
-from vfsd.errors import UsageError, VfsdError, exit_status_of
+from vfsd.errors import DaemonFailed, UsageError, VfsdError, exit_status_of
 from vfsd.host.registrations import Reservation
 
 _log = logging.getLogger(__name__)
@@ -26,26 +26,27 @@ _LEVELS = (logging.INFO, logging.DEBUG)
 
 
 def log_file_of(config: MountConfig) -> str:
-    """Return where a detached daemon logs."""
+    """Return the log file of a detached daemon."""
     return config.log_file or os.fspath(default_log_file(config.scope))
 
 
 def run_foreground(config: MountConfig, reservation: Reservation) -> None:
-    """Serve the mount in this process, logging to stderr or the log file. Raises VfsdError."""
+    """Serve the mount in this process, and log to stderr or the log file. Raises VfsdError."""
     if config.log_file:
-        _make_log_file(config.log_file)
+        _create_log_file(config.log_file)
     _start_logging(config, config.log_file)
     _serve(config, StartupReporter(reservation.end))
 
 
-def run_detached(config: MountConfig, reservation: Reservation, hear: Callable[[dict[str, Any]], None]) -> None:
-    """Start a daemon and return when its mount answers, passing on to *hear* what it tells meanwhile.
+def run_detached(config: MountConfig, reservation: Reservation, on_message: Callable[[dict[str, Any]], None]) -> None:
+    """Start a daemon, and return when its mount answers. Pass each message of the daemon to *on_message*.
 
-    *reservation* of the mountpoint goes over to the daemon, which ends it when the mount is there; until then it lasts
-    even if this command is interrupted. Raises VfsdError with the daemon's own words if it fails.
+    The daemon takes over the *reservation* of the mountpoint, and ends it when the mount answers. The reservation lasts
+    until then even if this command is interrupted. Raises DaemonFailed with the daemon's own message, VfsdError if the
+    daemon ends without one.
     """
     log_file = log_file_of(config)
-    _make_log_file(log_file)
+    _create_log_file(log_file)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -54,11 +55,11 @@ def run_detached(config: MountConfig, reservation: Reservation, hear: Callable[[
     reservation.forget()
     os.waitpid(child, 0)
     with os.fdopen(reading, "rb") as pipe:
-        _listen(pipe, hear, log_file)
+        _wait_until_ready(pipe, on_message, log_file)
 
 
-def _make_log_file(path: str) -> None:
-    """See that a log can be written, while the error still has somewhere to go."""
+def _create_log_file(path: str) -> None:
+    """Create the log file now, while an error can still be printed. Raises UsageError."""
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with Path(path).open("ab"):
@@ -69,29 +70,21 @@ def _make_log_file(path: str) -> None:
         ) from None
 
 
-class Reported(VfsdError):
-    """A daemon's failure as it reported it, with the exit status for it."""
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-def _listen(pipe: Iterator[bytes], hear: Callable[[dict[str, Any]], None], log_file: str) -> None:
+def _wait_until_ready(pipe: Iterator[bytes], on_message: Callable[[dict[str, Any]], None], log_file: str) -> None:
     for line in pipe:
         message = json.loads(line)
         if "error" in message:
-            raise Reported(message["error"], message["status"])
-        hear(message)
+            raise DaemonFailed(message["error"], message["status"])
+        on_message(message)
         if "ready" in message:
             return
     raise VfsdError(f"the daemon ended before its mount was ready; its log is {log_file}")
 
 
 def _become_daemon(config: MountConfig, reservation: Reservation, pipe: int, log_file: str) -> None:
-    """Leave session, terminal, working directory and open files behind, and serve. Does not return."""
+    """Give up session, terminal, working directory and inherited descriptors, and serve. Does not return."""
     os.setsid()
-    if os.fork():
+    if os.fork():  # the child of a session leader is no leader, and so never gets a terminal again
         os._exit(0)
     status = 1
     try:
@@ -99,7 +92,7 @@ def _become_daemon(config: MountConfig, reservation: Reservation, pipe: int, log
         _close_all_but(pipe, reservation.descriptor)
         _redirect_standard_streams(log_file)
         _start_logging(config, log_file)
-        status = _report(config, PipeReporter(pipe, reservation.end))
+        status = _serve_and_report(config, PipeReporter(pipe, reservation.end))
     finally:
         reservation.end()
         logging.shutdown()
@@ -107,15 +100,15 @@ def _become_daemon(config: MountConfig, reservation: Reservation, pipe: int, log
 
 
 def _close_all_but(*kept: int) -> None:
-    """Close what was inherited: a pipe or a lock of whoever ran the command must not last as long as the daemon."""
+    """Close inherited descriptors: a pipe or lock of the caller must not stay open as long as the daemon lives."""
     inherited = {int(entry.name) for entry in Path("/proc/self/fd").iterdir()} - {0, 1, 2, *kept}
     for descriptor in inherited:
-        with contextlib.suppress(OSError):  # the one by which the directory was read is closed already
+        with contextlib.suppress(OSError):  # the descriptor that read the directory is closed already
             os.close(descriptor)
 
 
 def _redirect_standard_streams(log_file: str) -> None:
-    """Read nothing, and let whatever writes to a standard stream (a crash, libfuse) end in the log."""
+    """Connect stdin to /dev/null, and stdout and stderr to the log: a crash and libfuse write to them."""
     null = os.open(os.devnull, os.O_RDONLY)
     log = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
     sys.stdout.flush()
@@ -123,35 +116,35 @@ def _redirect_standard_streams(log_file: str) -> None:
         os.dup2(source, descriptor)
 
 
-def _report(config: MountConfig, herald: PipeReporter) -> int:
-    """Serve, and return the exit status; what ends it early is told to the herald, word for word."""
+def _serve_and_report(config: MountConfig, reporter: PipeReporter) -> int:
+    """Serve the mount, report a failure to *reporter*, and return the exit status."""
     try:
-        _serve(config, herald)
+        _serve(config, reporter)
     except VfsdError as error:
         _log.error("%s", error)
-        herald.failed(str(error), exit_status_of(error))
+        reporter.failed(str(error), exit_status_of(error))
         return exit_status_of(error)
-    except BaseException as error:  # noqa: BLE001 (last stop: the command must hear of it)
+    except BaseException as error:  # noqa: BLE001 (nothing catches it later, and the command must print it)
         _log.critical("the daemon ended by a bug", exc_info=True)
-        herald.failed(f"a bug: {error!r}; the log has the traceback", 1)
+        reporter.failed(f"a bug: {error!r}; the log has the traceback", 1)
         return 1
     return 0
 
 
-def _serve(config: MountConfig, herald: StartupReporter) -> None:
-    import trio  # noqa: PLC0415 (not before the fork)
+def _serve(config: MountConfig, reporter: StartupReporter) -> None:
+    import trio  # noqa: PLC0415 (only after the fork)
 
-    from vfsd.daemon.lifecycle import Daemon  # noqa: PLC0415 (the same)
+    from vfsd.daemon.lifecycle import Daemon  # noqa: PLC0415 (imports trio)
 
     try:
-        trio.run(Daemon(config, herald).run)
+        trio.run(Daemon(config, reporter).run)
     except BaseExceptionGroup as group:
         foreseen = group.subgroup(VfsdError)
         raise (group if foreseen is None else _first(foreseen)) from None
 
 
 def _first(group: BaseExceptionGroup[VfsdError]) -> VfsdError:
-    """Return the first failure of those that ended a daemon's tasks together."""
+    """Return the first failure in *group*, which may contain groups."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 

@@ -1,4 +1,4 @@
-"""What every trio task is doing, as text: for an operator with a daemon that seems to hang."""
+"""Describe what every trio task is doing, for an operator whose daemon seems to hang."""
 
 import gc
 import traceback
@@ -9,21 +9,21 @@ import trio
 
 
 def describe_tasks() -> str:
-    """Return the tree of tasks, each with the line it waits at."""
+    """Return the tree of tasks as text: one line a task, with the source line where it waits."""
     root = trio.lowlevel.current_root_task()
-    return "\n".join(_described(root, 0)) if root is not None else "none"
+    return "\n".join(_lines(root, 0)) if root is not None else "none"
 
 
-def _described(task: trio.lowlevel.Task, depth: int) -> list[str]:
-    lines = [f"{'  ' * depth}{task.name}: {_place(task.coro)}"]
+def _lines(task: trio.lowlevel.Task, depth: int) -> list[str]:
+    lines = [f"{'  ' * depth}{task.name}: {_position(task.coro)}"]
     for nursery in task.child_nurseries:
         for child in sorted(nursery.child_tasks, key=lambda child: child.name):
-            lines += _described(child, depth + 1)
+            lines += _lines(child, depth + 1)
     return lines
 
 
-def _place(awaited: Any) -> str:
-    """Return where the innermost frame outside trio stands: within trio every task waits at the same line."""
+def _position(awaited: Any) -> str:
+    """Return the position of the innermost frame outside trio. Inside trio every task waits at the same line."""
     innermost: FrameType | None = None
     while awaited is not None:
         frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
@@ -32,14 +32,15 @@ def _place(awaited: Any) -> str:
         awaited = _awaited_by(awaited)
     if innermost is None:
         return "?"
-    place = traceback.extract_stack(innermost, limit=1)[0]
-    return f"{place.filename}:{place.lineno} in {place.name}"
+    summary = traceback.extract_stack(innermost, limit=1)[0]
+    return f"{summary.filename}:{summary.lineno} in {summary.name}"
 
 
-def _awaited_by(awaiting: Any) -> Any:
-    """Return what a coroutine or generator waits for, or None."""
+def _awaited_by(coroutine: Any) -> Any:
+    """Return what *coroutine* (or generator) waits for, or None."""
     for name in ("cr_await", "gi_yieldfrom"):
-        if hasattr(awaiting, name):
-            return getattr(awaiting, name)
-    # Between Cython's coroutines and Python's stand wrappers that tell nothing; the collector knows what they hold.
-    return next((held for held in gc.get_referents(awaiting) if hasattr(held, "cr_await")), None)
+        if hasattr(coroutine, name):
+            return getattr(coroutine, name)
+    # Between coroutines of Cython and of Python there are wrapper objects without such an attribute. The garbage
+    # collector knows which objects they refer to.
+    return next((held for held in gc.get_referents(coroutine) if hasattr(held, "cr_await")), None)

@@ -1,1 +1,1 @@
-"""Facts of this machine: mountpoints and registered mounts."""
+"""Facts of this host: mountpoints, the mount table, and the registered mounts."""

@@ -1,7 +1,7 @@
-"""Mountpoints from outside: the kernel's mount table, what is at a path, making it ready, and unmounting it.
+"""Mountpoints seen from outside: the mount table, what is at a path, how to prepare it, and how to unmount it.
 
-It never touches a mounted file system in a way that could hang on a dead or frozen daemon, except in a thread of
-its own with a time limit.
+A system call on a vfsd mount hangs if its daemon is frozen. So nothing here makes one at a mountpoint of vfsd, except
+:func:`health`: in a thread of its own, with a time limit.
 """
 
 import ctypes
@@ -22,13 +22,14 @@ FSTYPE = "fuse.vfsd"
 _SOURCE_PREFIX = "vfsd:"
 _PROBE_SECONDS = 2.0
 _MNT_DETACH = 2
-_TRIES, _PAUSE = 20, 0.05
+_TRIES = 20
+_PAUSE_SECONDS = 0.05
 _MOST_LINKS = 40
-"""As for the kernel (:manpage:`path_resolution(7)`)."""
+"""Most symbolic links in the resolution of one path, as in the kernel (:manpage:`path_resolution(7)`)."""
 
 
 class Mount(NamedTuple):
-    """A line of the mount table (:manpage:`proc_pid_mountinfo(5)`)."""
+    """A line of the mount table (:manpage:`proc_pid_mountinfo(5)`). *device* is ``major:minor``."""
 
     mountpoint: str
     fstype: str
@@ -37,22 +38,22 @@ class Mount(NamedTuple):
 
     @property
     def scope(self) -> str | None:
-        """The scope, if this is a mount of ours."""
+        """The scope, or None if this is not a vfsd mount."""
         return self.source.removeprefix(_SOURCE_PREFIX) if self.fstype == FSTYPE else None
 
 
 class Health(enum.Enum):
-    """What becomes of a question to a file system."""
+    """How a file system answers a system call."""
 
     ALIVE = enum.auto()
     DEAD = enum.auto()
-    """Its daemon is gone: ENOTCONN, "Transport endpoint is not connected"."""
+    """Its daemon has ended: ENOTCONN, "Transport endpoint is not connected"."""
     SILENT = enum.auto()
-    """No answer in time: a frozen or very busy daemon."""
+    """No answer in time: its daemon is frozen or very busy."""
 
 
 def mounts() -> list[Mount]:
-    """Return the mount table, later mounts last."""
+    """Return the mount table, the latest mount last."""
     return [_parsed(line) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
 
 
@@ -63,33 +64,34 @@ def _parsed(line: str) -> Mount:
 
 
 def _unescaped(text: str) -> str:
-    """Undo the table's octal escapes of space, tab, newline and backslash."""
+    """Return *text* without the octal escapes that the table has for space, tab, newline and backslash."""
     raw = re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), os.fsencode(text))
     return os.fsdecode(raw)
 
 
 def absolute(path: str, *, stop: str = "") -> str:
-    """Return *path* absolute, with all links resolved, as far as it exists.
+    """Return *path* as an absolute path with all symbolic links resolved. Components that do not exist are kept.
 
-    It is only asked whether something is a link: for that the kernel does not ask a file system mounted right there,
-    which may be dead. Nothing at or below *stop* is looked at. Raises MountpointError for links that go round.
+    The only system call is :manpage:`readlink(2)` of each component. The kernel answers it for a mountpoint itself
+    without asking the file system mounted there, whose daemon may be dead. Nothing at or below *stop* is examined.
+    Raises MountpointError for a loop of links.
     """
-    place, rest, links = "/", os.path.abspath(path).split("/")[::-1], 0
-    while rest and place != stop:
+    resolved, rest, links = "/", os.path.abspath(path).split("/")[::-1], 0
+    while rest and resolved != stop:
         name = rest.pop()
-        place = os.path.dirname(place) if name == ".." else os.path.normpath(os.path.join(place, name))
-        target = "" if place == stop else _target(Path(place))
+        resolved = os.path.dirname(resolved) if name == ".." else os.path.normpath(os.path.join(resolved, name))
+        target = "" if resolved == stop else _link_target(Path(resolved))
         if target:
             links += 1
             if links > _MOST_LINKS:
                 raise MountpointError(f"{path}: {os.strerror(errno.ELOOP)}")
-            place = "/" if target.startswith("/") else os.path.dirname(place)
+            resolved = "/" if target.startswith("/") else os.path.dirname(resolved)
             rest += target.split("/")[::-1]
-    return os.path.normpath(os.path.join(place, *rest[::-1]))
+    return os.path.normpath(os.path.join(resolved, *rest[::-1]))
 
 
 def lies_within(path: str, mountpoint: str) -> bool:
-    """Whether *path*, once all is mounted, lies at or below *mountpoint* (absolute)."""
+    """Return whether *path* lies at or below *mountpoint* (absolute) when the mount is there."""
     return _is_below(absolute(path, stop=mountpoint), mountpoint)
 
 
@@ -99,7 +101,7 @@ def mount_at(path: str) -> Mount | None:
 
 
 def own_mount_at(path: str) -> Mount:
-    """Return our mount at *path* (absolute). Raises NotMounted if there is none."""
+    """Return the vfsd mount at *path* (absolute). Raises NotMounted if there is none."""
     mount = mount_at(path)
     if mount is None or mount.scope is None:
         raise NotMounted(f"{path}: no vfsd mount there" + (f", but {mount.fstype}" if mount else ""))
@@ -107,30 +109,31 @@ def own_mount_at(path: str) -> Mount:
 
 
 def health(path: str) -> Health:
-    """Ask the file system at *path* for its attributes, for two seconds at most."""
-    answer: list[Health] = []
+    """Call :manpage:`statvfs(3)` on *path*, and return how the file system answers within 2 s."""
+    answers: list[Health] = []
 
-    def ask() -> None:
+    def probe() -> None:
         try:
             os.statvfs(path)
         except OSError as error:
-            answer.append(Health.DEAD if error.errno == errno.ENOTCONN else Health.ALIVE)
+            answers.append(Health.DEAD if error.errno == errno.ENOTCONN else Health.ALIVE)
         else:
-            answer.append(Health.ALIVE)
+            answers.append(Health.ALIVE)
 
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(_PROBE_SECONDS)
-    return answer[0] if answer else Health.SILENT
+    thread = threading.Thread(target=probe, daemon=True)
+    thread.start()
+    thread.join(_PROBE_SECONDS)
+    return answers[0] if answers else Health.SILENT
 
 
 def make_ready(path: str, *, nonempty: bool) -> list[str]:
-    """Create or clean up what is at *path* so that a mount may go there; return what was done, a line each.
+    """Prepare *path* for a mount: detach mounts of dead daemons, create the directory. Return a line for each step.
 
-    Raises MountpointError.
+    Raises MountpointError if a live daemon serves *path*, if it is not a directory, or if it is not empty
+    (unless *nonempty*).
     """
     notes = []
-    while (mount := mount_at(path)) is not None and mount.scope is not None:  # several may lie upon each other
+    while (mount := mount_at(path)) is not None and mount.scope is not None:  # there may be several, one over the other
         if health(path) is not Health.DEAD:
             raise MountpointError(f"{path}: scope {mount.scope} is mounted there; unmount it first: vfsd umount {path}")
         detach(path)
@@ -149,14 +152,15 @@ def make_ready(path: str, *, nonempty: bool) -> list[str]:
 
 
 def detach(path: str) -> None:
-    """Take a mount out of the tree at once, however busy (``umount -l``). Raises MountpointError."""
+    """Remove a mount from the mount table at once, even if it is busy (``umount -l``). Raises MountpointError."""
     _unmount(path, lazy=True)
 
 
 def unmount(path: str) -> None:
-    """Unmount *path*. Raises MountBusy, naming who holds it, or MountpointError.
+    """Unmount *path*. Raises MountBusy, which names the processes that use it, or MountpointError.
 
-    Nobody to name is mostly someone who looks for a moment (``df``, monitoring): then it is tried for a second.
+    If no process can be named, the mount was probably used for a moment only (``df``, monitoring). Then this tries
+    again for one second.
     """
     for _ in range(_TRIES):
         try:
@@ -164,7 +168,7 @@ def unmount(path: str) -> None:
         except MountBusy:
             if holders(path):
                 raise
-            time.sleep(_PAUSE)
+            time.sleep(_PAUSE_SECONDS)
         else:
             return
     _unmount(path, lazy=False)
@@ -177,17 +181,17 @@ def _unmount(path: str, *, lazy: bool) -> None:
     helper = shutil.which("fusermount3") or shutil.which("fusermount") or "fusermount3"
     command = [helper, "-u", *(["-z"] if lazy else []), "--", path]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (no shell)
+        result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (no shell)
     except OSError as error:
         raise MountpointError(f"cannot unmount {path}: {helper}: {error.strerror}") from None
-    if done.returncode:
-        if "busy" in done.stderr:
+    if result.returncode:
+        if "busy" in result.stderr:
             raise _busy(path)
-        raise MountpointError(f"cannot unmount {path}: {done.stderr.strip()}")
+        raise MountpointError(f"cannot unmount {path}: {result.stderr.strip()}")
 
 
 def _umount2(path: str, flags: int) -> None:
-    """Call :manpage:`umount2(2)`."""
+    """Call :manpage:`umount2(2)`. Raises MountBusy, MountpointError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.umount2(os.fsencode(path), flags) == 0:
         return
@@ -198,12 +202,12 @@ def _umount2(path: str, flags: int) -> None:
 
 
 def _busy(path: str) -> MountBusy:
-    named = ", ".join(holders(path)) or "someone in another process namespace"
-    return MountBusy(f"{path} is busy: held by {named}; end that, or detach it with vfsd umount --lazy {path}")
+    names = ", ".join(holders(path)) or "a process in another pid namespace"
+    return MountBusy(f"{path} is busy: held by {names}; end that, or detach it with vfsd umount --lazy {path}")
 
 
 def holders(path: str) -> list[str]:
-    """Return what keeps *path* busy: mounts below it, and processes, as "command (pid)". Asks only /proc."""
+    """Return what keeps *path* busy: mounts below it, and processes as "command (pid)". Reads only /proc."""
     processes = (process for process in Path("/proc").iterdir() if process.name.isdigit())
     return [
         *(f"the mount at {mount.mountpoint}" for mount in mounts() if mount.mountpoint.startswith(f"{path}/")),
@@ -216,19 +220,20 @@ def holders(path: str) -> list[str]:
 
 
 def _references(process: Path) -> list[str]:
-    """Return the paths that *process* holds: working directory, root, program, open files, mapped files."""
+    """Return the paths that *process* uses: working directory, root, program, open files, mapped files."""
     links = [process / "cwd", process / "root", process / "exe"]
     paths = []
     try:
         links += list((process / "fd").iterdir())
         maps = (process / "maps").read_text(errors="surrogateescape").splitlines()
         paths += [fields[5] for fields in (line.split(maxsplit=5) for line in maps) if len(fields) > 5]  # noqa: PLR2004
-    except OSError:  # it has just ended, or is not ours to look into
+    except OSError:  # it has just ended, or belongs to another user
         pass
-    return paths + [target for target in map(_target, links) if target]
+    return paths + [target for target in map(_link_target, links) if target]
 
 
-def _target(link: Path) -> str:
+def _link_target(link: Path) -> str:
+    """Return the target of *link*, or "" if it is not a symbolic link."""
     try:
         return os.readlink(link)
     except OSError:

@@ -1,7 +1,7 @@
-"""The mounts of this host: one small file a mount beside its control socket, so that status finds them.
+"""The registered mounts of this host: a small file for each, in the same directory as its control socket.
 
-A file is a claim by a process, never the truth: whether the mount is there is the kernel's to say, and whether the
-daemon lives is its socket's.
+``vfsd status`` reads them. A file may be out of date, because a killed daemon leaves it. So the mount table decides
+whether a mount exists, and the control socket whether its daemon lives.
 """
 
 import fcntl
@@ -18,12 +18,12 @@ from vfsd.config import runtime_dir
 from vfsd.errors import VfsdError
 
 _LONGEST_DIRECTORY = 107 - len("/0123456789abcdef.sock")
-"""Bytes that a socket's address leaves for its directory (:manpage:`unix(7)`)."""
+"""Longest directory in bytes. The address of a socket has 107 bytes at most (:manpage:`unix(7)`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a daemon says of itself when its mount is ready. *since_ns* is when it was started."""
+    """What a daemon writes when its mount is ready. *since_ns* is its start time."""
 
     scope: str
     mountpoint: str
@@ -34,7 +34,7 @@ class Registration:
 
 
 def register(registration: Registration) -> Path:
-    """Write *registration* down, whole or not at all, and return the path of the control socket to go with it."""
+    """Write *registration* in one step, and return the path for the control socket. Raises VfsdError."""
     base = _base(registration.mountpoint, make=True)
     draft = base.with_suffix(f".{os.getpid()}")
     draft.write_text(json.dumps(asdict(registration)))
@@ -43,24 +43,24 @@ def register(registration: Registration) -> Path:
 
 
 def unregister(mountpoint: str) -> None:
-    """Remove what this process registered, and its socket; but nothing of a successor's."""
+    """Remove the registration of *mountpoint* and its socket, unless another process has registered it since."""
     base = _base(mountpoint)
-    found = _read(base.with_suffix(".json"))
-    if found is not None and found.pid != os.getpid():
+    registration = _read(base.with_suffix(".json"))
+    if registration is not None and registration.pid != os.getpid():
         return
     for suffix in (".json", ".sock"):
         base.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def registered(mountpoint: str) -> Registration | None:
-    """Return what is registered for *mountpoint* (absolute), or None."""
+    """Return the registration of *mountpoint* (absolute), or None."""
     return _read(_base(mountpoint).with_suffix(".json"))
 
 
 class Reservation:
-    """A mountpoint kept for whoever is making a mount there, by a lock (:manpage:`flock(2)`) on a file of its own.
+    """The exclusive right to mount at a mountpoint: a lock (:manpage:`flock(2)`) on the file *path*.
 
-    Across a fork it is one reservation: the child goes on with it, and the parent only forgets it.
+    After a fork both processes share the lock. The child keeps the reservation, and the parent calls :meth:`forget`.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -76,20 +76,20 @@ class Reservation:
         self.end()
 
     def end(self) -> None:
-        """Let others make a mount there. May be called again."""
+        """End the reservation: others may mount there. A second call does nothing."""
         if self.descriptor >= 0:
-            self._path.unlink(missing_ok=True)  # first: whoever waits for the lock then sees that the file is another
+            self._path.unlink(missing_ok=True)  # before the unlock: reserve() then sees that its file is gone
             fcntl.flock(self.descriptor, fcntl.LOCK_UN)
             self.forget()
 
     def forget(self) -> None:
-        """Leave it to the process that was forked."""
+        """Leave the reservation to the forked process: close this process's descriptor, and keep the lock."""
         os.close(self.descriptor)
         self.descriptor = -1
 
 
 def reserve(mountpoint: str) -> Reservation | None:
-    """Reserve *mountpoint* (absolute), or return None if somebody else is making a mount there.
+    """Reserve *mountpoint* (absolute), or return None if another process has reserved it.
 
     Raises VfsdError if the directory of registrations cannot be used.
     """
@@ -103,25 +103,26 @@ def reserve(mountpoint: str) -> Reservation | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(descriptor), path.stat()):
             return reservation
-    except (BlockingIOError, FileNotFoundError):  # locked, or its holder has just ended it
+    except (BlockingIOError, FileNotFoundError):  # locked, or removed between our open and our lock
         pass
     reservation.forget()
     return None
 
 
 def socket_path(mountpoint: str) -> Path:
-    """Return where the daemon serving *mountpoint* (absolute) listens."""
+    """Return the path of the control socket for *mountpoint* (absolute)."""
     return _base(mountpoint).with_suffix(".sock")
 
 
 def _read(path: Path) -> Registration | None:
     try:
         return Registration(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):  # gone meanwhile, or not ours
+    except (OSError, ValueError, TypeError):  # removed meanwhile, or not a registration
         return None
 
 
 def _base(mountpoint: str, *, make: bool = False) -> Path:
+    """Return the path of the files for *mountpoint*, without suffix. With *make* the directory is created."""
     directory = runtime_dir()
     if make:
         _make(directory)
@@ -129,22 +130,22 @@ def _base(mountpoint: str, *, make: bool = False) -> Path:
 
 
 def _make(directory: Path) -> None:
-    """See that *directory* is there, ours, and that a socket in it can have an address."""
+    """Create *directory*. Raises VfsdError if it is not this user's, or too long for the address of a socket."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise _unusable(directory, error.strerror) from None
     if len(os.fsencode(directory)) > _LONGEST_DIRECTORY:
         raise _unusable(directory, f"longer than {_LONGEST_DIRECTORY} bytes, too long for a socket in it")
-    _check_ours(directory)
+    _check_owner(directory)
 
 
 def _unusable(directory: Path, why: str | None) -> VfsdError:
     return VfsdError(f"cannot use {directory} for registering mounts: {why}; set VFSD_RUNTIME_DIR to another")
 
 
-def _check_ours(directory: Path) -> None:
-    """Refuse a directory that someone else could write into."""
+def _check_owner(directory: Path) -> None:
+    """Raise VfsdError if another user could write to *directory*."""
     info = directory.stat()
     if info.st_uid != os.geteuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise VfsdError(f"{directory} must belong to uid {os.geteuid()} alone: remove it, or set VFSD_RUNTIME_DIR")

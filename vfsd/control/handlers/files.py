@@ -1,4 +1,4 @@
-"""The control operations on files: arguments in, :mod:`vfsd.files` asked, an answer out. No rules."""
+"""The control operations on files. The rules are in :mod:`vfsd.files`; nothing here knows one."""
 
 import base64
 import stat
@@ -24,11 +24,11 @@ _Operation: TypeAlias = Callable[[_Mounted, Arguments], Awaitable[Any]]
 
 
 def file_operations(reader: FileReader, files: FileWriter) -> dict[str, ControlHandler]:
-    """Return the handlers, by operation, that read by *reader* and change by *files*."""
+    """Return the handlers, by operation. They read with *reader* and change with *files*."""
     mounted = _Mounted(reader, files)
 
     def bound(operation: _Operation) -> ControlHandler:
-        return lambda given: operation(mounted, given)
+        return lambda arguments: operation(mounted, arguments)
 
     return {name: bound(operation) for name, operation in _OPERATIONS.items()}
 
@@ -36,97 +36,97 @@ def file_operations(reader: FileReader, files: FileWriter) -> dict[str, ControlH
 # --- reading
 
 
-async def _read_file(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    content = mounted.reader.read(given.path(), given.number("offset", 0), given.optional_number("length"))
+async def _read_file(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    content = mounted.reader.read(arguments.path(), arguments.number("offset", 0), arguments.optional_number("length"))
     return {"data": base64.b64encode(content.data).decode(), "size": content.size, "mtime_ns": content.mtime_ns}
 
 
-async def _readdir(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    found = mounted.reader.readdir(given.path(default=""), recursive=given.flag("recursive"))
-    return {"entries": [{"name": path_text(name), **_brief(attributes)} for name, attributes in found]}
+async def _readdir(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    entries = mounted.reader.readdir(arguments.path(default=""), recursive=arguments.flag("recursive"))
+    return {"entries": [{"name": path_text(name), **_listed(attributes)} for name, attributes in entries]}
 
 
-async def _list_all_paths(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
+async def _list_all_paths(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
     return {"paths": [path_text(path) for path in mounted.reader.all_paths()]}
 
 
-async def _exists(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    return {"exists": mounted.reader.exists(given.path())}
+async def _exists(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    return {"exists": mounted.reader.exists(arguments.path())}
 
 
-async def _stat(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    return _full(*mounted.reader.stat(given.path()))
+async def _stat(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    return _attributes(*mounted.reader.stat(arguments.path()))
 
 
-async def _lstat(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    return _full(*mounted.reader.stat(given.path(), follow=False))
+async def _lstat(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    return _attributes(*mounted.reader.stat(arguments.path(), follow=False))
 
 
-async def _realpath(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    return {"path": path_text(mounted.reader.realpath(given.path()))}
+async def _realpath(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    return {"path": path_text(mounted.reader.realpath(arguments.path()))}
 
 
-def _brief(attributes: Attributes) -> dict[str, Any]:
+def _listed(attributes: Attributes) -> dict[str, Any]:
     kind = _TYPES.get(stat.S_IFMT(attributes.mode), "other")
     return {"type": kind, "size": attributes.size, "mtime_ns": attributes.mtime_ns}
 
 
-def _full(ino: int, attributes: Attributes) -> dict[str, Any]:
-    plain = {name: getattr(attributes, name) for name in ("mode", "nlink", "uid", "gid", "ctime_ns", "atime_ns")}
-    return {**_brief(attributes), "ino": ino, **plain}
+def _attributes(ino: int, attributes: Attributes) -> dict[str, Any]:
+    others = {name: getattr(attributes, name) for name in ("mode", "nlink", "uid", "gid", "ctime_ns", "atime_ns")}
+    return {**_listed(attributes), "ino": ino, **others}
 
 
 # --- changing
 
 
-async def _write_file(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    terms = WriteOptions(
-        given.optional_number("expected_mtime_ns", least=-(2**63)),
-        given.flag("create_only"),
-        given.flag("parents"),
-        given.number("mode", 0o644, most=PERMISSIONS),
+async def _write_file(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    options = WriteOptions(
+        arguments.optional_number("expected_mtime_ns", least=-(2**63)),
+        arguments.flag("create_only"),
+        arguments.flag("parents"),
+        arguments.number("mode", 0o644, most=PERMISSIONS),
     )
-    return _said(await mounted.files.write(given.path(), given.data(), terms))
+    return _written(await mounted.files.write(arguments.path(), arguments.data(), options))
 
 
-async def _append_file(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    return _said(await mounted.files.append(given.path(), given.data(), parents=given.flag("parents")))
+async def _append_file(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    return _written(await mounted.files.append(arguments.path(), arguments.data(), parents=arguments.flag("parents")))
 
 
-async def _copy_file(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    source, target = given.path("source"), given.path("target")
-    overwrite, parents = given.flag("overwrite", default=True), given.flag("parents")
-    return _said(await mounted.files.copy(source, target, overwrite=overwrite, parents=parents))
+async def _copy_file(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    source, target = arguments.path("source"), arguments.path("target")
+    overwrite, parents = arguments.flag("overwrite", default=True), arguments.flag("parents")
+    return _written(await mounted.files.copy(source, target, overwrite=overwrite, parents=parents))
 
 
-async def _move_file(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    source, target = given.path("source"), given.path("target")
-    overwrite, parents = given.flag("overwrite", default=True), given.flag("parents")
+async def _move_file(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    source, target = arguments.path("source"), arguments.path("target")
+    overwrite, parents = arguments.flag("overwrite", default=True), arguments.flag("parents")
     await mounted.files.move(source, target, overwrite=overwrite, parents=parents)
     return {}
 
 
-async def _delete_file(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    return {"deleted": await mounted.files.delete(given.path(), missing_ok=given.flag("missing_ok"))}
+async def _delete_file(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    return {"deleted": await mounted.files.delete(arguments.path(), missing_ok=arguments.flag("missing_ok"))}
 
 
-async def _mkdir(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    mode = given.number("mode", 0o755, most=PERMISSIONS)
-    return {"created": await mounted.files.mkdir(given.path(), parents=given.flag("parents"), mode=mode)}
+async def _mkdir(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    mode = arguments.number("mode", 0o755, most=PERMISSIONS)
+    return {"created": await mounted.files.mkdir(arguments.path(), parents=arguments.flag("parents"), mode=mode)}
 
 
-async def _rmdir(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
-    recursive, missing_ok = given.flag("recursive"), given.flag("missing_ok")
-    await mounted.files.rmdir(given.path(), recursive=recursive, missing_ok=missing_ok)
+async def _rmdir(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
+    recursive, missing_ok = arguments.flag("recursive"), arguments.flag("missing_ok")
+    await mounted.files.rmdir(arguments.path(), recursive=recursive, missing_ok=missing_ok)
     return {}
 
 
-async def _flush(mounted: _Mounted, given: Arguments) -> dict[str, Any]:
+async def _flush(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
     await mounted.files.flush()
     return {}
 
 
-def _said(written: WriteResult) -> dict[str, Any]:
+def _written(written: WriteResult) -> dict[str, Any]:
     return written._asdict()
 
 

@@ -1,4 +1,4 @@
-"""The operations of the control socket on a scope as a whole: what it is, and its end."""
+"""The control operations on a whole scope: ``info`` and ``destroy``."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -20,10 +20,10 @@ def scope_operations(
 ) -> dict[str, ControlHandler]:
     """Return the handlers for the scope of *volume* with its *overlay*, mounted as *config* says.
 
-    *drop* destroys everything that is stored of it. *stop* ends the mount.
+    *drop* deletes everything that is stored of it. *stop* ends the mount.
     """
 
-    async def info(given: Arguments) -> dict[str, Any]:
+    async def info(arguments: Arguments) -> dict[str, Any]:
         error = volume.last_error
         return {
             "scope": config.scope,
@@ -39,7 +39,7 @@ def scope_operations(
             "shadowed": overlay.shadowing,
         }
 
-    async def destroy(given: Arguments) -> FinalAnswer:
+    async def destroy(arguments: Arguments) -> FinalAnswer:
         await drop()
         return FinalAnswer({}, stop)
 

@@ -1,4 +1,4 @@
-"""How a mount ends: signals, umount in all its kinds, and what is left afterwards."""
+"""How a mount ends: by a signal, or by any kind of umount. The daemon then leaves nothing behind."""
 
 import os
 import queue
@@ -18,8 +18,8 @@ from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer, redis_program
 
 
-def _ended_well(mounted: Mounted) -> None:
-    """See that the daemon ends, with 0, its mount gone, its scope free, and nothing left behind."""
+def _assert_ended_cleanly(mounted: Mounted) -> None:
+    """Assert that the daemon ends with status 0: no mount, no registration, no owner, and the files are stored."""
     assert mounted.wait() == 0, mounted.log.read_text()
     assert mounts_at(mounted.path) == []
     assert list((mounted.path.parent / "run").iterdir()) == []
@@ -37,11 +37,11 @@ def test_a_signal_ends_the_mount_and_frees_the_scope(
     with other_process("hold_open", mounted.path / "file") as holder:  # a signal does not wait for users
         assert holder.read_line() == "open"
         assert mounted.signal(number) == 0
-    _ended_well(mounted)
+    _assert_ended_cleanly(mounted)
 
 
 @pytest.mark.parametrize("command", ["umount", "fusermount3 -u", "fusermount3 -u -z", "umount -l", "vfsd umount"])
-def test_whoever_unmounts_ends_the_daemon(mount: MountFactory, redis_server: RedisServer, command: str) -> None:
+def test_every_way_to_unmount_ends_the_daemon(mount: MountFactory, redis_server: RedisServer, command: str) -> None:
     mounted = mount(redis_server.url)
     (mounted.path / "file").write_bytes(b"content")
     if command == "vfsd umount":
@@ -49,10 +49,10 @@ def test_whoever_unmounts_ends_the_daemon(mount: MountFactory, redis_server: Red
         assert mounted.has_ended()
     else:
         subprocess.run([*command.split(), mounted.path], check=True)
-    _ended_well(mounted)
+    _assert_ended_cleanly(mounted)
 
 
-def test_a_lazy_unmount_serves_its_last_user_to_the_end(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_after_a_lazy_unmount_open_files_still_work(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     with opened(mounted.path / "file", os.O_RDWR | os.O_CREAT) as fd:
         subprocess.run(["umount", "-l", mounted.path], check=True)
@@ -60,19 +60,19 @@ def test_a_lazy_unmount_serves_its_last_user_to_the_end(mount: MountFactory, red
         os.write(fd, b"content")
         assert os.pread(fd, 10, 0) == b"content"
         assert not mounted.has_ended()
-    _ended_well(mounted)
+    _assert_ended_cleanly(mounted)
 
 
-def test_what_is_in_flight_is_finished_first(mount: MountFactory) -> None:
+def test_a_signal_waits_for_changes_in_flight(mount: MountFactory) -> None:
     with RedisServer(redis_program()) as server:
         mounted = mount(server.url, "--store-timeout", "60")
         server.freeze()
-        failures = _start_making(mounted.path / "directory")
-        wait_until(lambda: _info(mounted)["pending"], "a change on its way")
+        outcomes = _start_mkdir(mounted.path / "directory")
+        wait_until(lambda: _info(mounted)["pending"], "a change in flight")
         os.kill(mounted.pid, signal.SIGTERM)
         wait_until(lambda: "finishing what is in flight" in mounted.log.read_text(), "the end to begin")
         server.thaw()
-        assert failures.get(timeout=60) is None
+        assert outcomes.get(timeout=60) is None
         assert mounted.wait() == 0
         mounted.start()
         assert (mounted.path / "directory").is_dir()
@@ -84,20 +84,20 @@ def test_a_second_signal_forces_the_end(mount: MountFactory) -> None:
         mounted = mount(server.url, "--store-timeout", "60")
         mounted.expected += ["could not release scope", "forced to end"]
         server.freeze()
-        failures = _start_making(mounted.path / "directory")
-        wait_until(lambda: _info(mounted)["pending"], "a change on its way")
+        outcomes = _start_mkdir(mounted.path / "directory")
+        wait_until(lambda: _info(mounted)["pending"], "a change in flight")
         os.kill(mounted.pid, signal.SIGTERM)
         wait_until(lambda: "finishing what is in flight" in mounted.log.read_text(), "the end to begin")
         assert mounted.signal(signal.SIGTERM) == 13
-        failure_ = failures.get(timeout=60)
-        assert failure_ is not None
-        assert failure_.errno in {ECONNABORTED, ENOTCONN}
+        error = outcomes.get(timeout=60)
+        assert error is not None
+        assert error.errno in {ECONNABORTED, ENOTCONN}
         assert mounts_at(mounted.path) == []
         server.thaw()
 
 
-def _start_making(directory: Path) -> queue.Queue[OSError | None]:
-    """Make *directory* in a thread, and return a queue that will have what came of it."""
+def _start_mkdir(directory: Path) -> queue.Queue[OSError | None]:
+    """Make *directory* in a thread. Return a queue that gets None when it is made, or the error."""
     outcomes: queue.Queue[OSError | None] = queue.Queue()
 
     def make() -> None:
@@ -117,12 +117,12 @@ def _info(mounted: Mounted) -> dict[str, int]:
     return entry
 
 
-def test_a_busy_mount_names_who_holds_it(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_an_error_of_a_busy_mount_names_the_process(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     (mounted.path / "file").write_bytes(b"content")
     (mounted.path / "directory").mkdir()
-    for name, place in (("hold_open", "file"), ("sit_in", "directory"), ("map_and_write", "file")):
-        with other_process(name, mounted.path / place, *(["c"] if name == "map_and_write" else [])) as holder:
+    for name, target in (("hold_open", "file"), ("sit_in", "directory"), ("map_and_write", "file")):
+        with other_process(name, mounted.path / target, *(["c"] if name == "map_and_write" else [])) as holder:
             holder.read_line()
             line = failure(mounted.vfsd("umount", str(mounted.path)), 11)
             held = rf"{re.escape(str(mounted.path))} is busy: held by \S+ \({holder.pid}\); "
@@ -130,10 +130,10 @@ def test_a_busy_mount_names_who_holds_it(mount: MountFactory, redis_server: Redi
             assert line.endswith(f"vfsd umount --lazy {mounted.path}")
             assert len(mounts_at(mounted.path)) == 1
     success(mounted.vfsd("umount", str(mounted.path)))
-    _ended_well(mounted)
+    _assert_ended_cleanly(mounted)
 
 
-def test_a_mount_below_is_named_as_what_keeps_it_busy(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_an_error_of_a_busy_mount_names_a_mount_below_it(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     below = mounted.path / "below"
     below.mkdir()
@@ -154,20 +154,20 @@ def test_a_busy_mount_can_be_detached(mount: MountFactory, redis_server: RedisSe
         assert mounts_at(mounted.path) == []
         assert not mounted.has_ended()
         holder.finish()
-    _ended_well(mounted)
+    _assert_ended_cleanly(mounted)
 
 
-def test_unmounting_waits_for_the_daemon_to_end(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_umount_waits_for_the_daemon_to_end(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     (mounted.path / "file").write_bytes(b"content")
     with mounted.frozen():
         result = mounted.vfsd("umount", "--timeout", "0.1", str(mounted.path))
         assert failure(result, 13) == "unmounted, but the daemon has not ended: its log says why"
         assert mounts_at(mounted.path) == []
-    _ended_well(mounted)
+    _assert_ended_cleanly(mounted)
 
 
-def test_unmounting_what_a_dead_daemon_left(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_umount_removes_the_mount_of_a_dead_daemon(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     mounted.kill()
     assert len(mounts_at(mounted.path)) == 1
@@ -175,7 +175,7 @@ def test_unmounting_what_a_dead_daemon_left(mount: MountFactory, redis_server: R
     assert mounts_at(mounted.path) == []
 
 
-def test_unmounting_what_is_not_ours_is_refused(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_umount_refuses_what_is_not_a_vfsd_mount(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     (mounted.path / "directory").mkdir()
     for path, why in (
@@ -186,10 +186,8 @@ def test_unmounting_what_is_not_ours_is_refused(mount: MountFactory, redis_serve
         assert failure(mounted.vfsd("umount", str(path)), 12) == f"{path}: {why}"
 
 
-def test_a_mount_that_was_renamed_over_while_mounted_is_found_again(
-    mount: MountFactory, redis_server: RedisServer
-) -> None:
-    """Its parent directory may be renamed: the mount goes along, and is unmounted at its new place."""
+def test_umount_finds_a_mount_whose_parent_was_renamed(mount: MountFactory, redis_server: RedisServer) -> None:
+    """The mount moves with its parent directory, and is unmounted at its new path."""
     mounted = mount(redis_server.url, start=False)
     old, new = mounted.path.parent / "old", mounted.path.parent / "new"
     mounted.path = old / "mnt"
@@ -204,14 +202,14 @@ def test_usr1_dumps_tasks_and_threads(mount: MountFactory) -> None:
     with RedisServer(redis_program()) as server:
         mounted = mount(server.url, "--store-timeout", "60")
         server.freeze()
-        outcome = _start_making(mounted.path / "directory")
-        wait_until(lambda: _info(mounted)["pending"], "a change on its way")
+        outcomes = _start_mkdir(mounted.path / "directory")
+        wait_until(lambda: _info(mounted)["pending"], "a change in flight")
         os.kill(mounted.pid, signal.SIGUSR1)
         wait_until(lambda: "tasks:" in mounted.log.read_text(), "the tasks in the log")
         wait_until(lambda: "(most recent call first)" in mounted.log.read_text(), "the threads in the log")
         dumped = mounted.log.read_text()
-        assert re.search(r"Daemon\._heed_signals: \S+/daemon\.py:\d+ in _heed_signals\n", dumped)
+        assert re.search(r"Daemon\._heed_signals: \S+/lifecycle\.py:\d+ in _heed_signals\n", dumped)
         assert re.search(r"pyfuse-\d+: \S+/vfsd/store/\S+\.py:\d+ in \w+\n", dumped)
         server.thaw()
-        assert outcome.get(timeout=60) is None
+        assert outcomes.get(timeout=60) is None
         assert mounted.stop() == 0

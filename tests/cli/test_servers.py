@@ -1,4 +1,4 @@
-"""Servers of all kinds: how they are reached, what is refused, and that no password is ever shown."""
+"""Redis servers: every way to connect, servers that are refused, and that no password is ever shown."""
 
 import os
 import re
@@ -15,8 +15,8 @@ from vfsd.store.url import hidden
 PASSWORD = "pass/word@: %"
 
 
-def _works(mount: MountFactory, url: str, *options: str) -> str:
-    """Mount from *url*, write, mount again, read; return what the daemon logged."""
+def _mount_and_remount(mount: MountFactory, url: str, *options: str) -> str:
+    """Mount from *url*, write, remount, and assert that the content is there. Return the log of the daemon."""
     mounted = mount(url, *options)
     (mounted.path / "file").write_bytes(b"content" * 10_000)
     mounted.remount()
@@ -29,7 +29,7 @@ def _works(mount: MountFactory, url: str, *options: str) -> str:
 def test_unix_socket_tcp_and_tls_with_a_password(mount: MountFactory) -> None:
     with RedisServer(redis_program(), ServerOptions(tcp=True, tls=True, password=PASSWORD)) as server:
         for url in (server.url, server.tcp_url, server.tls_url):
-            log = _works(mount, url)
+            log = _mount_and_remount(mount, url)
             assert "pass" not in log.replace("***", "")
             with server.client() as client:
                 client.flushall()
@@ -40,7 +40,7 @@ def test_a_user_and_a_database(mount: MountFactory) -> None:
         with server.client() as client:
             client.acl_setuser("agent", enabled=True, passwords=["+secret"], keys=["vfsd:*"], commands=["+@all"])
         url = f"redis://agent:secret@127.0.0.1:{server.port}/5"
-        assert "secret" not in _works(mount, url)
+        assert "secret" not in _mount_and_remount(mount, url)
         with redis.Redis(port=server.port, db=5) as client:
             assert client.exists("vfsd:scopes")
 
@@ -64,8 +64,8 @@ def test_a_wrong_password_is_refused_and_no_password_is_shown(mount: MountFactor
             line = failure(daemon.mount(), 4)
         assert line.startswith(f"the store {shown} refuses the credentials: ")
         assert line.endswith("check user and password")
-        nobody = failure(mounted.vfsd("scopes", "--store", f"redis://127.0.0.1:{server.port}/0"), 4)
-        assert "refuses the credentials" in nobody
+        anonymous = failure(mounted.vfsd("scopes", "--store", f"redis://127.0.0.1:{server.port}/0"), 4)
+        assert "refuses the credentials" in anonymous
         assert "secret" not in line + mounted.log.read_text()
 
 
@@ -89,7 +89,7 @@ def test_a_wrong_password_is_refused_and_no_password_is_shown(mount: MountFactor
         "u:SEC/RET@127.0.0.1",
     ],
 )
-def test_a_password_is_hidden_in_whatever_is_no_url(tmp_path: Path, url: str) -> None:
+def test_a_password_is_hidden_even_in_an_invalid_url(tmp_path: Path, url: str) -> None:
     environment = {**os.environ, "VFSD_RUNTIME_DIR": str(tmp_path / "run")}
     arguments = ["mount", str(tmp_path / "mnt"), "--scope=run", "--log-file", str(tmp_path / "log")]
     result = run_vfsd(*arguments, "--store", url, env=environment)
@@ -111,7 +111,7 @@ def test_a_password_is_hidden_in_whatever_is_no_url(tmp_path: Path, url: str) ->
         ("redis://host:1/0", "redis://host:1/0"),
     ],
 )
-def test_what_is_no_secret_is_shown(url: str, shown: str) -> None:
+def test_only_secrets_are_hidden(url: str, shown: str) -> None:
     assert hidden(url) == shown
 
 
@@ -119,8 +119,8 @@ def test_the_password_of_a_mount_is_never_shown(mount: MountFactory) -> None:
     with RedisServer(redis_program(), ServerOptions(password="secret")) as server:
         mounted = mount(server.url, "--debug", start=False)
         with detached(mounted) as daemon:
-            said = daemon.mount()
-            success(said)
+            result = daemon.mount()
+            success(result)
             (entry,) = statuses(mounted, mounted.path)
             table = success(mounted.vfsd("status"))
             again = mounted.vfsd("mount", str(mounted.path), "--scope", mounted.scope)
@@ -131,23 +131,23 @@ def test_the_password_of_a_mount_is_never_shown(mount: MountFactory) -> None:
             mounts = Path("/proc/self/mountinfo").read_text()
             success(mounted.vfsd("umount", str(mounted.path)))
         assert entry["store"] == server.url.replace("secret", "***")
-        for text in (said.stdout, said.stderr, table, again.stdout, elsewhere.stderr, scopes, registered, mounts):
+        for text in (result.stdout, result.stderr, table, again.stdout, elsewhere.stderr, scopes, registered, mounts):
             assert "secret" not in text
         assert "secret" not in mounted.log.read_text()
 
 
-def test_a_server_that_evicts_is_refused_unless_accepted(mount: MountFactory) -> None:
+def test_a_server_that_evicts_is_refused_without_allow_eviction(mount: MountFactory) -> None:
     with RedisServer(redis_program(), ServerOptions(arguments=("--maxmemory-policy", "allkeys-lru"))) as server:
         mounted = mount(server.url, start=False)
         mounted.path.mkdir()
         mounted.expected.append("maxmemory-policy allkeys-lru")
-        what = f"the store {server.url} has maxmemory-policy allkeys-lru: it may drop files when memory is short"
+        refusal = f"the store {server.url} has maxmemory-policy allkeys-lru: it may drop files when memory is short"
         with detached(mounted) as daemon:
             line = failure(daemon.mount(), 4)
-            assert line == f"{what}; set it to noeviction, or mount with --allow-eviction"
+            assert line == f"{refusal}; set it to noeviction, or mount with --allow-eviction"
             accepted = daemon.mount("--allow-eviction")
             success(accepted)
-            assert f"vfsd: {what}\n" in accepted.stderr
+            assert f"vfsd: {refusal}\n" in accepted.stderr
             success(mounted.vfsd("umount", str(mounted.path)))
 
 
@@ -160,7 +160,9 @@ def test_a_server_that_evicts_is_refused_unless_accepted(mount: MountFactory) ->
     ],
     ids=["nothing", "snapshots", "append-only file"],
 )
-def test_it_warns_when_redis_does_not_persist(mount: MountFactory, options: ServerOptions, warning: str | None) -> None:
+def test_a_warning_tells_if_redis_does_not_persist(
+    mount: MountFactory, options: ServerOptions, warning: str | None
+) -> None:
     with RedisServer(redis_program(), options) as server:
         mounted = mount(server.url, start=False)
         mounted.path.mkdir()
@@ -174,7 +176,7 @@ def test_it_warns_when_redis_does_not_persist(mount: MountFactory, options: Serv
 
 
 @pytest.mark.parametrize("forbidden", [["-config"], ["-config", "-info"]], ids=["CONFIG", "CONFIG and INFO"])
-def test_it_works_where_administration_is_forbidden(mount: MountFactory, forbidden: list[str]) -> None:
+def test_a_user_without_administration_commands_can_mount(mount: MountFactory, forbidden: list[str]) -> None:
     with RedisServer(redis_program(), ServerOptions(tcp=True)) as server:
         with server.client() as client:
             commands = ["+@all", *forbidden]
@@ -202,7 +204,7 @@ def test_a_replica_is_refused(mount: MountFactory) -> None:
             assert line == f"the store {replica.url} is a replica of 127.0.0.1: name the master"
 
 
-def test_a_user_who_may_not_write_is_refused(mount: MountFactory) -> None:
+def test_a_user_without_write_permission_is_refused(mount: MountFactory) -> None:
     with RedisServer(redis_program(), ServerOptions(tcp=True)) as server:
         with server.client() as client:
             commands = ["+@read", "+@connection", "+info"]

@@ -1,4 +1,4 @@
-"""What a scope's life means to clients: a crash and a remount, a flush, and the end by destroy."""
+"""The lifecycle of a scope as clients see it: crash and remount, flush, destroy, read-only mounts."""
 
 import errno
 import json
@@ -19,7 +19,7 @@ from vfsd import Vfs
 CONTENT = os.urandom(100_000)
 
 
-def test_what_was_answered_survives_a_crash_to_the_nanosecond(mounted: Mounted, vfs: Vfs) -> None:
+def test_acknowledged_changes_and_their_times_survive_a_crash(mounted: Mounted, vfs: Vfs) -> None:
     vfs.write_file("a/b/file", b"old", parents=True)
     replaced = vfs.write_file("a/b/file", CONTENT)
     appended = vfs.append_file("log", b"line\n")
@@ -38,7 +38,7 @@ def test_what_was_answered_survives_a_crash_to_the_nanosecond(mounted: Mounted, 
     assert vfs.list_all_paths() == ["a/b/file", "log", "moved"]
 
 
-def test_a_flush_takes_along_what_was_only_emptied(mounted: Mounted, vfs: Vfs) -> None:
+def test_a_flush_stores_a_deferred_truncation(mounted: Mounted, vfs: Vfs) -> None:
     (mounted.path / "file").write_bytes(CONTENT)
     with closing_fd(os.open(mounted.path / "file", os.O_WRONLY | os.O_TRUNC)):
         assert vfs.read_file("file") == b""
@@ -50,17 +50,17 @@ def test_a_flush_takes_along_what_was_only_emptied(mounted: Mounted, vfs: Vfs) -
 
 def test_info(mounted: Mounted, vfs: Vfs) -> None:
     vfs.write_file("file", b"12345")
-    told = vfs.info()
-    assert (told["scope"], told["mountpoint"]) == (mounted.scope, os.fspath(mounted.path))
-    assert (told["files"], told["bytes"], told["pending"], told["read_only"]) == (2, 5, 0, False)
-    assert told["store"].startswith("unix://")
-    assert told["last_error"] is None
+    info = vfs.info()
+    assert (info["scope"], info["mountpoint"]) == (mounted.scope, os.fspath(mounted.path))
+    assert (info["files"], info["bytes"], info["pending"], info["read_only"]) == (2, 5, 0, False)
+    assert info["store"].startswith("unix://")
+    assert info["last_error"] is None
     (entry,) = statuses(mounted, mounted.path)
-    assert {**entry, **told} == entry
+    assert {**entry, **info} == entry
 
 
 def _scopes(mounted: Mounted) -> list[str]:
-    return [found["scope"] for found in json.loads(mounted.vfsd("scopes", "--json").stdout)]
+    return [entry["scope"] for entry in json.loads(mounted.vfsd("scopes", "--json").stdout)]
 
 
 @pytest.mark.parametrize("kind", ["redis", "sqlite"])
@@ -68,7 +68,7 @@ def test_destroy(mount: MountFactory, redis_server: RedisServer, connected: Conn
     mounted = mount(redis_server.url if kind == "redis" else f"sqlite:{tmp_path}/store.db")
     vfs = connected(mounted)
     vfs.write_file("a/file", CONTENT, parents=True)
-    fd = os.open(mounted.path / "a/file", os.O_WRONLY | os.O_TRUNC)  # a truncation that need not be stored any more
+    fd = os.open(mounted.path / "a/file", os.O_WRONLY | os.O_TRUNC)  # its deferred truncation is never stored
     vfs.destroy()
     assert mounted.scope not in _scopes(mounted)
     assert mounted.wait() == 0
@@ -83,7 +83,7 @@ def test_destroy(mount: MountFactory, redis_server: RedisServer, connected: Conn
     assert os.listdir(mounted.path) == []
 
 
-def test_a_scope_that_another_owner_has_is_not_destroyed(
+def test_a_scope_of_another_owner_is_not_destroyed(
     mount: MountFactory, redis_server: RedisServer, connected: Connect
 ) -> None:
     first = mount(redis_server.url)
@@ -100,7 +100,9 @@ def test_a_scope_that_another_owner_has_is_not_destroyed(
     assert_store_matches(second)
 
 
-def test_a_read_only_mount(mount: MountFactory, redis_server: RedisServer, connected: Connect) -> None:
+def test_a_read_only_mount_refuses_every_change(
+    mount: MountFactory, redis_server: RedisServer, connected: Connect
+) -> None:
     writing = mount(redis_server.url)
     (writing.path / "file").write_bytes(CONTENT)
     (writing.path / "directory").mkdir()
@@ -127,15 +129,15 @@ def test_a_read_only_mount(mount: MountFactory, redis_server: RedisServer, conne
     assert sorted(os.listdir(writing.path)) == ["directory", "file"]
 
 
-def test_a_mount_with_another_owner_shows_it(
+def test_the_owner_option_is_visible_to_clients(
     mount: MountFactory, redis_server: RedisServer, connected: Connect
 ) -> None:
     mounted = mount(redis_server.url, "--owner", "1001:1002")
     vfs = connected(mounted)
     vfs.write_file("file", b"", mode=0o600)
-    seen, told = (mounted.path / "file").stat(), vfs.stat("file")
+    in_mount, by_client = (mounted.path / "file").stat(), vfs.stat("file")
     assert (
-        (told.uid, told.gid, told.mode)
-        == (seen.st_uid, seen.st_gid, seen.st_mode)
+        (by_client.uid, by_client.gid, by_client.mode)
+        == (in_mount.st_uid, in_mount.st_gid, in_mount.st_mode)
         == (1001, 1002, stat.S_IFREG | 0o600)
     )

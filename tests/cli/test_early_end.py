@@ -1,6 +1,6 @@
-"""A signal at any step of a mount's life, before it is up and while it goes down: it ends cleanly, and holds nothing.
+"""A signal before the mount is ready, or while the daemon ends: the daemon ends cleanly and releases the scope.
 
-The store is one that another package offers: SQLite's, which signals its own daemon at a step of the test's choice.
+The store comes from a package of the test. It is the SQLite store, and sends signals to its daemon at a chosen step.
 """
 
 import os
@@ -24,7 +24,7 @@ from vfsd.store.sqlite.store import SqliteStore
 
 
 async def reach(step):
-    """Take the signals that the test has for this step, and give the daemon every chance to act on them."""
+    """Send the signals that the test chose for this step, and let the daemon act on them."""
     chosen, *numbers = os.environ["VFSD_TEST_SIGNALS"].split()
     if step == chosen:
         for number in numbers:
@@ -40,6 +40,13 @@ class Signalling(SqliteStore):
 
     async def claim(self, *arguments):
         claim = await super().claim(*arguments)
+        release = claim.release
+
+        async def signal_and_release():
+            await reach("release")
+            await release()
+
+        claim.release = signal_and_release
         await reach("claim")
         return claim
 
@@ -49,10 +56,6 @@ class Signalling(SqliteStore):
             yield batch
         await trio.sleep(0)
 
-    async def release(self, claim):
-        await reach("release")
-        await super().release(claim)
-
 
 def open_store(url, options):
     return Signalling(Path(url.partition(":")[2]), options)
@@ -61,7 +64,7 @@ def open_store(url, options):
 
 @pytest.fixture
 def mounted(mount: MountFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mounted:
-    """Return a mount of such a store, which is not started."""
+    """Return a mount from the signalling store that is not started."""
     package = tmp_path / "package"
     about = package / "signalling-1.dist-info"
     about.mkdir(parents=True)
@@ -72,25 +75,25 @@ def mounted(mount: MountFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return mount(f"signalling:{tmp_path / 'scopes.db'}", start=False)
 
 
-def _foreground(mounted: Mounted) -> subprocess.CompletedProcess[str]:
-    """Run a daemon to its end."""
-    place = os.fspath(mounted.path)
-    return run_vfsd("mount", "--foreground", place, "--scope", mounted.scope, env=mounted.environment)
+def _run_in_foreground(mounted: Mounted) -> subprocess.CompletedProcess[str]:
+    """Run a daemon until it ends."""
+    mountpoint = os.fspath(mounted.path)
+    return run_vfsd("mount", "--foreground", mountpoint, "--scope", mounted.scope, env=mounted.environment)
 
 
 def _is_free(mounted: Mounted) -> bool:
-    """Whether nobody holds the scope, and nothing is mounted."""
+    """Return whether the scope has no owner, and nothing is mounted."""
     scopes = success(mounted.vfsd("scopes", "--store", mounted.store.replace("signalling:", "sqlite:")))
     return mounts_at(mounted.path) == [] and bool(re.search(rf"\b{mounted.scope} .* not mounted\n", scopes))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("step", ["check", "claim", "load"])
-def test_a_signal_before_the_mount_is_up_ends_it_cleanly(
+def test_a_signal_before_the_mount_is_ready_ends_it_cleanly(
     mounted: Mounted, monkeypatch: pytest.MonkeyPatch, step: str, number: signal.Signals
 ) -> None:
     monkeypatch.setenv("VFSD_TEST_SIGNALS", f"{step} {number:d}")
-    ended = _foreground(mounted)
+    ended = _run_in_foreground(mounted)
     assert ended.returncode == 0, ended.stderr
     assert f"{number.name}: finishing what is in flight" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -100,9 +103,9 @@ def test_a_signal_before_the_mount_is_up_ends_it_cleanly(
         assert _is_free(mounted)
 
 
-def test_usr1_dumps_before_the_mount_is_up(mounted: Mounted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usr1_dumps_tasks_before_the_mount_is_ready(mounted: Mounted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VFSD_TEST_SIGNALS", f"check {signal.SIGUSR1:d} {signal.SIGTERM:d}")
-    ended = _foreground(mounted)
+    ended = _run_in_foreground(mounted)
     assert ended.returncode == 0, ended.stderr
     assert re.search(r"tasks:\n(.*\n)*.*Daemon\._heed_signals: ", ended.stderr)
     assert "(most recent call first)" in ended.stderr
@@ -122,20 +125,20 @@ def test_a_signal_while_the_scope_is_released_changes_nothing(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_does_not_wait_for_a_server_that_says_nothing(mount: MountFactory, number: signal.Signals) -> None:
+def test_a_signal_does_not_wait_for_a_server_that_does_not_answer(mount: MountFactory, number: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         mounted = mount(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", start=False)
-        place = os.fspath(mounted.path)
-        command = [sys.executable, "-m", "vfsd", "mount", "--foreground", place, "--scope", mounted.scope]
+        mountpoint = os.fspath(mounted.path)
+        command = [sys.executable, "-m", "vfsd", "mount", "--foreground", mountpoint, "--scope", mounted.scope]
         command += ["--store-timeout", "3600"]
         with subprocess.Popen(command, env=mounted.environment, stderr=subprocess.PIPE, text=True) as daemon:
             try:
                 with silent.accept()[0] as connected:
                     assert connected.recv(1)
                     daemon.send_signal(number)
-                    said = daemon.communicate(timeout=PATIENCE)[1]
+                    stderr = daemon.communicate(timeout=PATIENCE)[1]
             finally:
                 daemon.kill()
-        assert daemon.returncode == 0, said
-        assert "Traceback" not in said
+        assert daemon.returncode == 0, stderr
+        assert "Traceback" not in stderr
         assert mounts_at(mounted.path) == []

@@ -1,4 +1,4 @@
-"""``vfsd mount``: what it says, what it refuses, and what it returns."""
+"""``vfsd mount``: what it prints, what it refuses, and its exit status."""
 
 import os
 import re
@@ -12,9 +12,10 @@ import pytest
 from tests.support.cli import detached, failure, is_alive, mounts_at, statuses, success
 from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer
+from vfsd.cli import COMMANDS
 
 
-def test_version_says_four_things() -> None:
+def test_version_prints_four_versions() -> None:
     lines = success(run_vfsd("--version", env=dict(os.environ))).splitlines()
     expected = (
         r"vfsd \d+\.\d+\.\d+",
@@ -28,27 +29,27 @@ def test_version_says_four_things() -> None:
 
 def test_help_lists_the_commands() -> None:
     printed = success(run_vfsd("--help", env=dict(os.environ)))
-    assert all(f"\n  {command}" in printed for command in ("mount", "umount", "status", "scopes", "destroy"))
+    assert all(f"\n  {command} " in printed for command in COMMANDS)
 
 
-@pytest.mark.parametrize("how", [[], ["--foreground"]], ids=["detached", "foreground"])
-def test_without_a_redis_it_names_the_address_and_the_ways_out(tmp_path: Path, how: list[str]) -> None:
-    with socket.socket() as bound:  # bound, but nobody listens
+@pytest.mark.parametrize("options", [[], ["--foreground"]], ids=["detached", "foreground"])
+def test_without_a_redis_the_error_names_the_address_and_what_to_do(tmp_path: Path, options: list[str]) -> None:
+    with socket.socket() as bound:  # bound, but not listening
         bound.bind(("127.0.0.1", 0))
         url = f"redis://127.0.0.1:{bound.getsockname()[1]}/3"
         log = tmp_path / "log"
-        arguments = ["mount", str(tmp_path / "mnt"), "--scope", "run", "--store", url, "--log-file", str(log), *how]
+        arguments = ["mount", str(tmp_path / "mnt"), "--scope", "run", "--store", url, "--log-file", str(log), *options]
         result = run_vfsd(*arguments, env=dict(os.environ))
     created, line = result.stderr.splitlines()
     assert created == f"created {tmp_path}/mnt"
     assert (result.returncode, result.stdout) == (3, "")
     assert line.startswith(f"vfsd: cannot reach the store {url}: ")
-    assert all(way in line for way in ("start Redis there", "--store redis://", "--store sqlite:PATH"))
+    assert all(hint in line for hint in ("start Redis there", "--store redis://", "--store sqlite:PATH"))
     assert mounts_at(tmp_path / "mnt") == []
 
 
 def test_the_default_store_is_a_redis_on_this_host(tmp_path: Path) -> None:
-    """In a network of its own no Redis can be there."""
+    """The command runs in an empty network namespace, so that it finds no Redis."""
     environment = {key: value for key, value in os.environ.items() if key != "VFSD_STORE"}
     command = ["unshare", "--net", sys.executable, "-m", "vfsd", "scopes"]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -68,7 +69,7 @@ def test_a_bad_store_is_refused(tmp_path: Path, url: str) -> None:
     assert failure(result, 2).startswith(f"store {url}: ")
 
 
-def test_a_missing_scope_is_created_and_it_says_so(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_a_missing_scope_is_created_with_a_message(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, start=False)
     with detached(mounted) as daemon:
         first = daemon.mount()
@@ -91,7 +92,9 @@ def test_must_exist_refuses_to_create(mount: MountFactory, redis_server: RedisSe
     assert f"\n{mounted.scope} " not in "\n" + success(mounted.vfsd("scopes"))
 
 
-def test_a_second_mount_of_the_same_at_the_same_place_is_fine(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_mounting_the_same_scope_again_at_the_same_path_succeeds(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
     mounted = mount(redis_server.url)
     result = mounted.vfsd("mount", str(mounted.path), "--scope", mounted.scope)
     assert success(result) == f"scope {mounted.scope} is already mounted at {mounted.path}\n"
@@ -99,7 +102,7 @@ def test_a_second_mount_of_the_same_at_the_same_place_is_fine(mount: MountFactor
     assert len(mounts_at(mounted.path)) == 1
 
 
-def test_a_second_mount_elsewhere_is_refused_and_names_the_first(
+def test_a_second_mount_elsewhere_is_refused_with_the_owner_in_the_message(
     mount: MountFactory, redis_server: RedisServer
 ) -> None:
     first = mount(redis_server.url)
@@ -108,19 +111,21 @@ def test_a_second_mount_elsewhere_is_refused_and_names_the_first(
     second.expected.append(f"scope {first.scope} is mounted")
     with detached(second) as daemon:
         line = failure(_without_warnings(daemon.mount()), 7)
-    held = rf"host {re.escape(socket.gethostname())}, pid {first.pid}, at {re.escape(str(first.path))}, since \d+ s ago"
-    assert re.match(rf"scope {first.scope} is mounted: {held}; unmount it there", line)
+    owner = (
+        rf"host {re.escape(socket.gethostname())}, pid {first.pid}, at {re.escape(str(first.path))}, since \d+ s ago"
+    )
+    assert re.match(rf"scope {first.scope} is mounted: {owner}; unmount it there", line)
     assert mounts_at(second.path) == []
-    (first.path / "file").write_bytes(b"the first goes on")
+    (first.path / "file").write_bytes(b"the first still writes")
 
 
-def test_another_scope_at_the_same_place_is_refused(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_another_scope_at_the_same_path_is_refused(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     line = failure(mounted.vfsd("mount", str(mounted.path), "--scope", "another"), 9)
     assert line.startswith(f"{mounted.path}: scope {mounted.scope} is mounted there; unmount it first")
 
 
-def test_the_same_scope_of_another_store_at_the_same_place_is_refused(
+def test_the_same_scope_of_another_store_at_the_same_path_is_refused(
     mount: MountFactory, redis_server: RedisServer, tmp_path: Path
 ) -> None:
     mounted = mount(redis_server.url)
@@ -129,7 +134,7 @@ def test_the_same_scope_of_another_store_at_the_same_place_is_refused(
     assert line == f"{mounted.path}: scope {mounted.scope} of {redis_server.url} is mounted there"
 
 
-def test_a_place_that_is_not_empty_is_refused_unless_asked_for(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_a_mountpoint_that_is_not_empty_needs_nonempty(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, start=False)
     mounted.path.mkdir()
     (mounted.path / "hidden").touch()
@@ -142,14 +147,14 @@ def test_a_place_that_is_not_empty_is_refused_unless_asked_for(mount: MountFacto
     assert os.listdir(mounted.path) == ["hidden"]
 
 
-def test_a_place_that_is_no_directory_is_refused(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_a_mountpoint_that_is_not_a_directory_is_refused(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, start=False)
     mounted.path.touch()
     with detached(mounted) as daemon:
         assert failure(daemon.mount(), 9) == f"{mounted.path}: not a directory"
 
 
-def test_a_place_is_created_with_its_parents_and_may_be_relative(
+def test_a_mountpoint_is_created_with_its_parents_and_may_be_relative(
     mount: MountFactory, redis_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mounted = mount(redis_server.url, start=False)
@@ -165,7 +170,9 @@ def test_a_place_is_created_with_its_parents_and_may_be_relative(
         assert success(mounted.vfsd("umount", "link/a b/mnt")) == f"unmounted {mounted.path}\n"
 
 
-def test_what_a_dead_daemon_left_is_cleaned_up_and_said(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_the_mount_of_a_dead_daemon_is_cleaned_up_with_a_message(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
     mounted = mount(redis_server.url)
     (mounted.path / "file").write_bytes(b"content")
     mounted.kill()
@@ -180,7 +187,7 @@ def test_what_a_dead_daemon_left_is_cleaned_up_and_said(mount: MountFactory, red
         assert (mounted.path / "file").read_bytes() == b"content"
 
 
-def test_detaching_returns_when_the_mount_answers(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_a_detached_start_returns_when_the_mount_answers(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, start=False)
     with detached(mounted) as daemon:
         success(daemon.mount())
@@ -199,7 +206,7 @@ def test_detaching_returns_when_the_mount_answers(mount: MountFactory, redis_ser
     assert f"scope {mounted.scope} mounted at {mounted.path}" in mounted.log.read_text()
 
 
-def test_the_log_goes_to_its_place(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_the_default_log_file(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, start=False)
     log = Path(f"/var/log/vfsd/{mounted.scope}.log")
     try:
@@ -220,7 +227,7 @@ def test_a_log_that_cannot_be_written_is_refused(mount: MountFactory, redis_serv
 
 
 def _without_warnings(result: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
-    """Leave out what the daemon said about the server's persistence before it failed."""
+    """Remove the warnings about the server's persistence, which the daemon printed before it failed."""
     lines = [line for line in result.stderr.splitlines() if "does not persist" not in line]
     result.stderr = "\n".join(lines)
     return result

@@ -16,8 +16,8 @@ from tests.support.servers import RedisServer, redis_program
 from vfsd import __version__
 
 
-def _table(mounted: Mounted) -> list[str]:
-    """Return the cells of the row that ``vfsd status`` has for *mounted*."""
+def _cells(mounted: Mounted) -> list[str]:
+    """Return the cells of the row of *mounted* in the table of ``vfsd status``."""
     header, *rows = success(mounted.vfsd("status")).splitlines()
     titles = re.split(r"  +", header)
     assert titles == [
@@ -36,7 +36,7 @@ def _table(mounted: Mounted) -> list[str]:
     return re.split(r"  +", row)
 
 
-def test_status_tells_all_about_a_mount(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_status_shows_every_field_of_a_mount(mount: MountFactory, redis_server: RedisServer) -> None:
     before_ns = time.time_ns()
     mounted = mount(redis_server.url)
     (mounted.path / "directory").mkdir()
@@ -60,28 +60,28 @@ def test_status_tells_all_about_a_mount(mount: MountFactory, redis_server: Redis
         "seeded": 0,
         "shadowed": 0,
     }
-    scope, path, store, pid, since, *rest = _table(mounted)
+    scope, path, store, pid, since, *rest = _cells(mounted)
     assert (scope, path, store, pid) == (mounted.scope, str(mounted.path), redis_server.url, str(mounted.pid))
     assert re.fullmatch(r"\d+ (s|min)", since)
     assert rest == ["4", "2.9 KiB", "0", "0", "-"]
 
 
-def test_status_lists_several_and_forgets_what_has_gone(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_status_lists_several_mounts_and_no_ended_one(mount: MountFactory, redis_server: RedisServer) -> None:
     first, second = mount(redis_server.url), mount(redis_server.url)
     assert [entry["scope"] for entry in statuses(first, first.path, second.path)] == [first.scope, second.scope]
     assert first.stop() == 0
     assert [entry["scope"] for entry in statuses(second, first.path, second.path)] == [second.scope]
 
 
-def test_status_shows_the_dead_as_dead(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_status_shows_a_mount_whose_daemon_is_dead(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     mounted.kill()
     (entry,) = statuses(mounted, mounted.path)
     assert (entry["state"], entry["pid"]) == ("dead", mounted.pid)
-    assert _table(mounted)[-1] == f"dead: vfsd umount --lazy {mounted.path}"
+    assert _cells(mounted)[-1] == f"dead: vfsd umount --lazy {mounted.path}"
 
 
-def test_status_shows_what_does_not_answer(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_status_shows_a_mount_that_does_not_answer(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     with mounted.frozen():
         (entry,) = statuses(mounted, mounted.path)
@@ -98,13 +98,13 @@ def test_status_shows_the_last_error_of_the_store(mount: MountFactory) -> None:
         (entry,) = statuses(mounted, mounted.path)
         assert "the store unix://" in entry["last_error"]["what"]
         assert entry["last_error"]["when_ns"] < time.time_ns()
-        assert re.match(r"\d+ s ago: .*the store unix://", _table(mounted)[-1])
+        assert re.match(r"\d+ s ago: .*the store unix://", _cells(mounted)[-1])
         server.start()
         assert mounted.stop() == 0
 
 
 def test_status_with_no_mounts() -> None:
-    """The machine may have mounts of others: in a mount namespace of its own there are none."""
+    """The host may have other mounts, so the command runs in a mount namespace without any."""
     script = 'while umount -l -t fuse.vfsd -a; mount -t fuse.vfsd | grep -q .; do :; done; exec "$@"'
     command = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-m", "vfsd", "status"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -112,11 +112,11 @@ def test_status_with_no_mounts() -> None:
 
 
 def _scopes(mounted: Mounted) -> dict[str, dict[str, Any]]:
-    found = json.loads(success(mounted.vfsd("scopes", "--json")))
-    return {entry["scope"]: entry for entry in found}
+    entries = json.loads(success(mounted.vfsd("scopes", "--json")))
+    return {entry["scope"]: entry for entry in entries}
 
 
-def test_scopes_lists_what_a_store_holds(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_scopes_lists_the_scopes_of_a_store(mount: MountFactory, redis_server: RedisServer) -> None:
     before_ns = time.time_ns()
     mounted = mount(redis_server.url)
     (mounted.path / "file").touch()
@@ -132,7 +132,9 @@ def test_scopes_lists_what_a_store_holds(mount: MountFactory, redis_server: Redi
     assert f"{mounted.scope}  2 files" in success(mounted.vfsd("scopes"))
 
 
-def test_destroy_is_refused_while_mounted_and_final_afterwards(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_destroy_is_refused_while_mounted_and_then_deletes_everything(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
     mounted = mount(redis_server.url)
     (mounted.path / "file").write_bytes(b"content")
     line = failure(mounted.vfsd("destroy", mounted.scope, "--yes"), 7)

@@ -1,4 +1,4 @@
-"""Changes that the store does not take: an errno for the client, and nothing is different, in memory or store."""
+"""Changes that the store refuses: the client gets an errno, and memory and store are unchanged."""
 
 import errno
 import os
@@ -42,12 +42,12 @@ def proxy(server: RedisServer) -> Iterator[Proxy]:
 
 @pytest.fixture
 def mount(tmp_path_factory: pytest.TempPathFactory, proxy: Proxy) -> Iterator[MountFactory]:
-    """Yield a maker of mounts that end before the proxy and its server do."""
+    """Yield a factory of mounts, which are unmounted before the proxy and its server end."""
     with mounting(tmp_path_factory.mktemp("mounts")) as factory:
         yield factory
 
 
-def test_a_store_that_is_away(mount: MountFactory, server: RedisServer, proxy: Proxy, connected: Connect) -> None:
+def test_an_unreachable_store(mount: MountFactory, server: RedisServer, proxy: Proxy, connected: Connect) -> None:
     mounted = mount(proxy.url, "--store-timeout", "1")
     mounted.expected += OUTAGE
     vfs = connected(mounted)
@@ -63,17 +63,17 @@ def test_a_store_that_is_away(mount: MountFactory, server: RedisServer, proxy: P
         assert assert_store_matches(mounted, server.url) == before
     wait_until_writable(mounted.path)
     for change in CHANGES.values():
-        wait_until(partial(_works, change, vfs), "changes to work again")
+        wait_until(partial(_succeeds, change, vfs), "changes to work again")
         if not vfs.exists("file"):
             vfs.write_file("file", b"old")
     assert_store_matches(mounted, server.url)
 
 
-def _works(change: Callable[[Vfs], object], vfs: Vfs) -> bool:
+def _succeeds(change: Callable[[Vfs], object], vfs: Vfs) -> bool:
     return outcome(partial(change, vfs)) == DONE
 
 
-def test_an_answer_that_is_lost_leaves_a_doubt_that_is_settled(
+def test_a_lost_answer_leaves_the_change_in_doubt_until_it_is_settled(
     mount: MountFactory, server: RedisServer, proxy: Proxy, connected: Connect
 ) -> None:
     mounted = mount(proxy.url, "--store-timeout", "1")
@@ -87,11 +87,13 @@ def test_an_answer_that_is_lost_leaves_a_doubt_that_is_settled(
     with proxy.refusing():
         assert writing.outcome() == "EIO"
         assert vfs.read_file("file") == (mounted.path / "file").read_bytes() == b"old"
-    wait_until(lambda: (mounted.path / "file").read_bytes() == b"new content", "the doubt to be settled")
+    wait_until(lambda: (mounted.path / "file").read_bytes() == b"new content", "the change to be settled")
     assert_store_matches(mounted, server.url)
 
 
-def test_limits_of_the_scope(mount: MountFactory, server: RedisServer, connected: Connect) -> None:
+def test_a_change_beyond_the_limits_of_the_scope_is_refused(
+    mount: MountFactory, server: RedisServer, connected: Connect
+) -> None:
     mounted = mount(server.url, "--max-bytes", "100K", "--max-files", "4", "--max-file-bytes", "60K")
     vfs = connected(mounted)
     vfs.write_file("one", os.urandom(60 << 10))
@@ -114,7 +116,7 @@ def test_limits_of_the_scope(mount: MountFactory, server: RedisServer, connected
     assert_store_matches(mounted)
 
 
-def test_a_full_server_takes_what_shrinks(tmp_path: Path, connected: Connect) -> None:
+def test_a_full_server_accepts_changes_that_shrink(tmp_path: Path, connected: Connect) -> None:
     with (
         RedisServer(redis_program(), ServerOptions(maxmemory=32 << 20)) as server,
         mounting(tmp_path) as factory,

@@ -1,4 +1,4 @@
-"""Options of ``vfsd mount`` and what the kernel and other users see of them."""
+"""Options of ``vfsd mount``, and their effect for the kernel and for other users."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer
 
 
-def test_the_mount_table_tells_whose_it_is(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_the_mount_table_names_vfsd_and_the_scope(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     fstype, source, options = mount_options(mounted.path)
     assert (fstype, source) == ("fuse.vfsd", f"vfsd:{mounted.scope}")
@@ -27,7 +27,7 @@ def test_the_mount_table_tells_whose_it_is(mount: MountFactory, redis_server: Re
 
 
 @pytest.mark.parametrize(
-    ("given", "there", "gone"),
+    ("arguments", "present", "absent"),
     [
         (["-o", "ro"], {"ro"}, {"rw"}),
         (["-o", "noexec,noatime", "-o", "sync"], {"rw", "noexec", "noatime", "sync"}, set()),
@@ -37,20 +37,20 @@ def test_the_mount_table_tells_whose_it_is(mount: MountFactory, redis_server: Re
     ids=lambda value: ",".join(value) if isinstance(value, list) else "",
 )
 def test_options_reach_the_kernel(
-    mount: MountFactory, redis_server: RedisServer, given: list[str], there: set[str], gone: set[str]
+    mount: MountFactory, redis_server: RedisServer, arguments: list[str], present: set[str], absent: set[str]
 ) -> None:
     mounted = mount(redis_server.url)
-    if "ro" in there:  # reading needs something to read
+    if "ro" in present:  # a read-only mount needs an existing scope
         assert mounted.stop() == 0
-        mounted = mount(redis_server.url, *given, scope=mounted.scope)
+        mounted = mount(redis_server.url, *arguments, scope=mounted.scope)
     else:
-        mounted = mount(redis_server.url, *given)
+        mounted = mount(redis_server.url, *arguments)
     _, _, options = mount_options(mounted.path)
-    assert there <= options
-    assert not gone & options
+    assert present <= options
+    assert not absent & options
 
 
-def test_an_unknown_option_is_refused_in_words(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_an_unknown_mount_option_is_refused_with_a_message(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, start=False)
     mounted.path.mkdir()
     mounted.expected.append("cannot mount at")
@@ -60,7 +60,7 @@ def test_an_unknown_option_is_refused_in_words(mount: MountFactory, redis_server
         line = result.stderr.splitlines()[-1]
         assert re.match(rf"vfsd: cannot mount at {mounted.path}: .*unknown option.*nonsense", line)
         assert mounts_at(mounted.path) == []
-        success(daemon.mount())  # the scope was released
+        success(daemon.mount())  # the failed attempt has released the scope
 
 
 NO_RIGHTS = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin")
@@ -72,7 +72,7 @@ NO_DEVICE = (
 
 
 @pytest.mark.parametrize("lacking", [NO_RIGHTS, NO_DEVICE], ids=["rights", "device"])
-def test_where_nothing_can_be_mounted_the_options_of_a_container_are_named(
+def test_if_nothing_can_be_mounted_the_error_names_the_options_of_a_container(
     lacking: tuple[str, ...], mount: MountFactory, redis_server: RedisServer
 ) -> None:
     mounted = mount(redis_server.url, start=False)
@@ -83,27 +83,27 @@ def test_where_nothing_can_be_mounted_the_options_of_a_container_are_named(
     assert ended.returncode == 10, ended.stderr
     assert "--device /dev/fuse --cap-add SYS_ADMIN" in ended.stderr.splitlines()[-1]
     assert mounts_at(mounted.path) == []
-    if lacking is NO_DEVICE:  # known before the scope is claimed
+    if lacking is NO_DEVICE:  # detected before the scope is claimed
         assert mounted.scope not in mounted.vfsd("scopes").stdout
 
 
-def test_noexec_is_heeded(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_noexec_forbids_execution(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, "-o", "noexec")
     script = mounted.path / "script"
     script.write_text("#!/bin/sh\n")
     script.chmod(0o755)
     with refused(EACCES):
-        os.execv(script, ["script"])  # refused: else it would end the test run
+        os.execv(script, ["script"])  # if it worked, it would replace the test run
 
 
-@pytest.mark.parametrize("how", [["--read-only"], ["-o", "ro"]], ids=["--read-only", "-o ro"])
+@pytest.mark.parametrize("option", [["--read-only"], ["-o", "ro"]], ids=["--read-only", "-o ro"])
 def test_a_read_only_mount_reads_and_claims_nothing(
-    mount: MountFactory, redis_server: RedisServer, how: list[str]
+    mount: MountFactory, redis_server: RedisServer, option: list[str]
 ) -> None:
     writer = mount(redis_server.url)
     (writer.path / "file").write_bytes(b"content")
     (writer.path / "link").symlink_to("file")
-    reader = mount(redis_server.url, *how, scope=writer.scope)
+    reader = mount(redis_server.url, *option, scope=writer.scope)
     assert (reader.path / "link").read_bytes() == b"content"
     calls: tuple[Callable[[], object], ...] = (
         lambda: (reader.path / "file").write_bytes(b"x"),
@@ -119,15 +119,15 @@ def test_a_read_only_mount_reads_and_claims_nothing(
     for call in calls:
         with refused(EROFS):
             call()
-    (writer.path / "file").write_bytes(b"the writer goes on")
+    (writer.path / "file").write_bytes(b"changed later")
     assert (reader.path / "file").read_bytes() == b"content"
     (entry,) = [line for line in success(writer.vfsd("scopes")).splitlines() if line.startswith(f"{writer.scope} ")]
     assert f"pid {writer.pid}," in entry
     reader.remount()
-    assert (reader.path / "file").read_bytes() == b"the writer goes on"
+    assert (reader.path / "file").read_bytes() == b"changed later"
 
 
-def test_a_missing_scope_cannot_be_read(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_a_missing_scope_cannot_be_mounted_read_only(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, start=False)
     mounted.path.mkdir()
     mounted.expected.append("there is no scope")
@@ -137,7 +137,7 @@ def test_a_missing_scope_cannot_be_read(mount: MountFactory, redis_server: Redis
     assert result.stderr.splitlines()[-1].startswith(f"vfsd: there is no scope {mounted.scope} in the store")
 
 
-def test_owner_shows_every_file_as_owned_so(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_owner_is_shown_for_every_file(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, "--owner", "1234:5678")
     (mounted.path / "file").touch()
     (mounted.path / "link").symlink_to("file")
@@ -156,7 +156,7 @@ def test_a_bad_owner_is_refused(tmp_path: Path, owner: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--store="], "--store is empty: "),
         (["--store= "], "--store is empty: "),
@@ -168,17 +168,17 @@ def test_a_bad_owner_is_refused(tmp_path: Path, owner: str) -> None:
         (["--fsync=wait:0"], "--fsync wait:0: expected none, wait:N "),
         (
             ["--fsync=wait:1", "--store=sqlite:/nowhere/db"],
-            "--fsync wait:1: only a Redis can be waited for so; sqlite: ",
+            "--fsync wait:1: only a Redis store can do that; sqlite: ",
         ),
-        (["--fsync=waitaof", "--store=memory:"], "--fsync waitaof: only a Redis can be waited for so; memory: "),
+        (["--fsync=waitaof", "--store=memory:"], "--fsync waitaof: only a Redis store can do that; memory: "),
         (["--max-bytes=9999999T"], "'9999999T' is too large: "),
-        (["--max-bytes=²"], "'²' is no size: "),
+        (["--max-bytes=²"], "'²' is not a size: "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_cannot_be_meant_is_refused(tmp_path: Path, options: list[str], said: str) -> None:
+def test_a_wrong_value_is_refused(tmp_path: Path, options: list[str], message: str) -> None:
     result = run_vfsd("mount", str(tmp_path / "mnt"), "--scope=run", *options, env=dict(os.environ))
-    assert failure(result, 2).startswith(said)
+    assert failure(result, 2).startswith(message)
     assert not (tmp_path / "mnt").exists()
 
 
@@ -190,14 +190,14 @@ def test_a_bad_number_of_files_is_refused(tmp_path: Path, count: str) -> None:
     assert not (tmp_path / "mnt").exists()
 
 
-def test_an_empty_variable_means_the_default_store(tmp_path: Path) -> None:
+def test_an_empty_vfsd_store_variable_means_the_default_store(tmp_path: Path) -> None:
     environment = {**os.environ, "VFSD_STORE": "", "VFSD_RUNTIME_DIR": str(tmp_path)}
     command = ["unshare", "--net", sys.executable, "-m", "vfsd", "scopes"]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert failure(result, 3).startswith("cannot reach the store redis://127.0.0.1:6379/0: ")
 
 
-def test_other_users_are_let_in_only_if_asked_for(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_other_users_have_access_only_with_allow_other(mount: MountFactory, redis_server: RedisServer) -> None:
     closed, open_ = mount(redis_server.url), mount(redis_server.url, "--allow-other")
     for mounted in (closed, open_):
         mounted.path.chmod(0o755)
@@ -211,7 +211,9 @@ def test_other_users_are_let_in_only_if_asked_for(mount: MountFactory, redis_ser
         os.stat("file", dir_fd=here)
 
 
-def test_a_new_scope_belongs_to_whoever_mounted_it(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_the_root_of_a_new_scope_belongs_to_the_user_who_mounted_it(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
     mounted = mount(redis_server.url)
     info = mounted.path.stat()
     assert (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())

@@ -1,4 +1,4 @@
-"""Where a mount may go, beside what, and that there is never more than one: links, reservations, registrations."""
+"""Mountpoints: which are refused, links to them, and that a mountpoint never has two mounts."""
 
 import fcntl
 import json
@@ -15,54 +15,42 @@ import pytest
 from tests.support.cli import detached, failure, mounts_at, statuses, success
 from tests.support.mounted import MountFactory, run_vfsd, wait_until
 from tests.support.servers import RedisServer, redis_program
-from vfsd.errors import MountpointError
 from vfsd.host import registrations
-from vfsd.host.mountpoint import absolute, lies_within
 
 
 def _environment(**more: str) -> dict[str, str]:
     return {**os.environ, **more}
 
 
-# --- what a daemon needs may not lie below its own mount
+# --- the store, log and registrations of a daemon may not lie below its own mount
 
 
-@pytest.mark.parametrize("what", ["store", "socket", "log", "registrations"])
-@pytest.mark.parametrize("way", ["mnt", "mnt/below", "link/below"])
-def test_what_the_daemon_needs_may_not_lie_below_its_mount(tmp_path: Path, what: str, way: str) -> None:
+@pytest.mark.parametrize("kind", ["store", "socket", "log", "registrations"])
+@pytest.mark.parametrize("place", ["mnt", "mnt/below", "link/below"])
+def test_what_the_daemon_needs_may_not_lie_below_its_mount(tmp_path: Path, kind: str, place: str) -> None:
     (tmp_path / "link").symlink_to("mnt")
-    path = f"{tmp_path}/{way}"
-    arguments = ["mount", str(tmp_path / "mnt"), "--scope=run", "-o", "nonsense"]  # if it were tried: no mount, no hang
+    path = f"{tmp_path}/{place}"
+    arguments = [
+        "mount",
+        str(tmp_path / "mnt"),
+        "--scope=run",
+        "-o",
+        "nonsense",
+    ]  # if it is not refused, this fails and does not hang
     arguments += {
         "store": ["--store", f"sqlite:{path}"],
         "socket": ["--store", f"unix://{path}"],
         "log": ["--store", f"sqlite:{tmp_path}/db", "--log-file", path],
         "registrations": ["--store", f"sqlite:{tmp_path}/db"],
-    }[what]
-    run = path if what == "registrations" else f"{tmp_path}/run"
+    }[kind]
+    run = path if kind == "registrations" else f"{tmp_path}/run"
     line = failure(run_vfsd(*arguments, env=_environment(VFSD_RUNTIME_DIR=run)), 2)
-    named = "store" if what == "socket" else what
+    named = "store" if kind == "socket" else kind
     assert line == f"{path}: the {named} of a mount cannot lie at or below its mountpoint {tmp_path}/mnt"
     assert not (tmp_path / "mnt").exists()
 
 
-def test_places_are_resolved_without_looking_into_the_mount(tmp_path: Path) -> None:
-    (tmp_path / "mnt").mkdir()
-    (tmp_path / "mnt" / "out").symlink_to("/")
-    (tmp_path / "a").symlink_to("b/../c")
-    (tmp_path / "b").mkdir()
-    (tmp_path / "c").symlink_to(tmp_path / "mnt")
-    assert absolute(f"{tmp_path}/a/x/../y") == f"{tmp_path}/mnt/y"
-    assert absolute(f"{tmp_path}/a/out/etc") == "/etc"
-    assert lies_within(f"{tmp_path}/a/out/etc", f"{tmp_path}/mnt")
-    assert not lies_within(f"{tmp_path}/mnt2", f"{tmp_path}/mnt")
-    assert lies_within("/etc", "/")
-    (tmp_path / "round").symlink_to("round")
-    with pytest.raises(MountpointError, match="Too many levels"):
-        absolute(f"{tmp_path}/round/x")
-
-
-def test_a_relative_log_file_is_where_the_command_was_run(
+def test_a_relative_log_file_is_relative_to_the_working_directory_of_the_command(
     mount: MountFactory, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mounted = mount(redis_server.url, start=False)
@@ -74,29 +62,29 @@ def test_a_relative_log_file_is_where_the_command_was_run(
         success(mounted.vfsd("umount", str(mounted.path)))
 
 
-# --- one place, by whatever name, has one mount
+# --- one mount at a mountpoint, even if links lead to it
 
 
-def test_a_link_is_the_place_it_points_to(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_a_link_stands_for_the_mountpoint_it_points_to(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, start=False)
     mounted.path.mkdir()
-    link, farther = mounted.path.parent / "link", mounted.path.parent / "farther"
+    link, link_to_link = mounted.path.parent / "link", mounted.path.parent / "link_to_link"
     link.symlink_to(mounted.path.name)
-    farther.symlink_to(link)
+    link_to_link.symlink_to(link)
     with detached(mounted) as daemon:
-        made = mounted.vfsd("mount", str(farther), "--scope", mounted.scope)
-        assert success(made) == f"scope {mounted.scope} mounted at {mounted.path}, 1 files\n"
+        first = mounted.vfsd("mount", str(link_to_link), "--scope", mounted.scope)
+        assert success(first) == f"scope {mounted.scope} mounted at {mounted.path}, 1 files\n"
         again = mounted.vfsd("mount", str(link), "--scope", mounted.scope)
         assert success(again) == f"scope {mounted.scope} is already mounted at {mounted.path}\n"
         assert success(daemon.mount()) == again.stdout
         assert len(mounts_at(mounted.path)) == 1
         (entry,) = statuses(mounted, mounted.path)
         assert entry["state"] == "mounted"
-        assert success(mounted.vfsd("umount", str(farther))) == f"unmounted {mounted.path}\n"
+        assert success(mounted.vfsd("umount", str(link_to_link))) == f"unmounted {mounted.path}\n"
         assert mounts_at(mounted.path) == []
 
 
-def test_a_link_to_a_dead_mount_is_understood(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_a_link_to_a_dead_mount_can_be_unmounted(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     link = mounted.path.parent / "link"
     link.symlink_to(mounted.path)
@@ -104,24 +92,24 @@ def test_a_link_to_a_dead_mount_is_understood(mount: MountFactory, redis_server:
     assert success(mounted.vfsd("umount", str(link))) == f"unmounted {mounted.path}\n"
 
 
-def test_two_mounts_started_at_once_are_one(mount: MountFactory) -> None:
-    """Whichever is first is held up while it is being made; the other finds it there in the end."""
+def test_two_commands_at_once_make_one_mount(mount: MountFactory) -> None:
+    """The first command waits for a frozen store. The second waits for the first, and finds the mount."""
     with RedisServer(redis_program()) as server:
         mounted = mount(server.url, "--store-timeout", "60", start=False)
         command = [sys.executable, "-m", "vfsd", "mount", str(mounted.path), "--scope", mounted.scope]
         command += ["--store-timeout", "60", "--log-file", str(mounted.log)]
         with detached(mounted):
             server.freeze()
-            starting = [
+            commands = [
                 subprocess.Popen(command, env=mounted.environment, stdout=subprocess.PIPE, text=True) for _ in range(2)
             ]
             try:
                 wait_until(lambda: _locks(mounted.path.parent / "run"), "the reservation")
             finally:
                 server.thaw()
-            said = sorted(process.communicate(timeout=60)[0] for process in starting)
-            assert [process.returncode for process in starting] == [0, 0]
-            assert said == [
+            printed = sorted(process.communicate(timeout=60)[0] for process in commands)
+            assert [process.returncode for process in commands] == [0, 0]
+            assert printed == [
                 f"scope {mounted.scope} is already mounted at {mounted.path}\n",
                 f"scope {mounted.scope} mounted at {mounted.path}, 1 files\n",
             ]
@@ -134,7 +122,7 @@ def _locks(directory: Path) -> list[Path]:
     return list(directory.glob("*.lock"))
 
 
-def test_a_mount_in_the_making_keeps_others_away(
+def test_a_reserved_mountpoint_is_refused_to_others(
     mount: MountFactory, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mounted = mount(redis_server.url, start=False)
@@ -147,21 +135,23 @@ def test_a_mount_in_the_making_keeps_others_away(
         assert elsewhere is not None
         elsewhere.end()
         line = failure(daemon.mount(), 9)
-        assert line == f"{mounted.path}: somebody is making a mount there; try again when that is done"
+        assert line == f"{mounted.path}: another command is mounting there; try again when it has finished"
         reservation.end()
         success(daemon.mount())
 
 
-def test_a_reservation_that_failed_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_start_leaves_no_reservation(tmp_path: Path) -> None:
     arguments = ["mount", str(tmp_path / "mnt"), "--scope=run", "--store", f"sqlite:{tmp_path}/db", "--must-exist"]
-    for how in ([], ["--foreground"]):
+    for options in ([], ["--foreground"]):
         environment = _environment(VFSD_RUNTIME_DIR=str(tmp_path / "run"))
-        result = run_vfsd(*arguments, *how, "--log-file", str(tmp_path / "log"), env=environment)
+        result = run_vfsd(*arguments, *options, "--log-file", str(tmp_path / "log"), env=environment)
         assert result.returncode == 6
         assert list((tmp_path / "run").iterdir()) == []
 
 
-def test_all_that_dead_daemons_left_is_cleaned_up(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_all_mounts_of_dead_daemons_at_a_mountpoint_are_cleaned_up(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
     first = mount(redis_server.url)
     second = mount(redis_server.url)
     subprocess.run(["mount", "--bind", second.path, first.path], check=True)
@@ -175,20 +165,10 @@ def test_all_that_dead_daemons_left_is_cleaned_up(mount: MountFactory, redis_ser
 # --- registrations
 
 
-def test_a_successors_registration_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("VFSD_RUNTIME_DIR", str(tmp_path / "run"))
-    for pid, left in ((1, True), (os.getpid(), False)):
-        registration = registrations.Registration("run", "/mnt", "memory:", pid, 0, "1")
-        registrations.register(registration).touch()
-        registrations.unregister("/mnt")
-        assert (registrations.registered("/mnt") is not None, registrations.socket_path("/mnt").exists()) == (
-            left,
-            left,
-        )
-
-
-def test_unmounting_does_not_wait_for_a_stranger(mount: MountFactory, redis_server: RedisServer) -> None:
-    """A dead daemon's number may be another process's by now: here it is this one's."""
+def test_umount_does_not_wait_for_another_process_with_the_registered_pid(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
+    """The pid of a dead daemon may belong to another process: here to this one."""
     mounted = mount(redis_server.url)
     mounted.kill()
     (path,) = (mounted.path.parent / "run").glob("*.json")
@@ -197,26 +177,26 @@ def test_unmounting_does_not_wait_for_a_stranger(mount: MountFactory, redis_serv
 
 
 @pytest.mark.parametrize("kind", ["below a file", "too long", "relative", "of others"])
-@pytest.mark.parametrize("how", [[], ["--foreground"]], ids=["detached", "foreground"])
-def test_a_runtime_directory_that_cannot_be_used_is_refused(tmp_path: Path, kind: str, how: list[str]) -> None:
+@pytest.mark.parametrize("options", [[], ["--foreground"]], ids=["detached", "foreground"])
+def test_a_runtime_directory_that_cannot_be_used_is_refused(tmp_path: Path, kind: str, options: list[str]) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    place = {
+    directory = {
         "below a file": f"{tmp_path}/file/run",
         "too long": f"{tmp_path}/{'x' * 100}",
         "relative": "run",
         "of others": f"{tmp_path}/open",
     }[kind]
-    arguments = ["mount", str(tmp_path / "mnt"), "--scope=run", "--store", f"sqlite:{tmp_path}/db", *how]
-    result = run_vfsd(*arguments, env=_environment(VFSD_RUNTIME_DIR=place))
+    arguments = ["mount", str(tmp_path / "mnt"), "--scope=run", "--store", f"sqlite:{tmp_path}/db", *options]
+    result = run_vfsd(*arguments, env=_environment(VFSD_RUNTIME_DIR=directory))
     line = failure(result, 2 if kind == "relative" else 1)
-    assert place in line
+    assert directory in line
     assert "VFSD_RUNTIME_DIR" in line
     assert not (tmp_path / "mnt").exists()
 
 
-# --- what a daemon inherits
+# --- inherited descriptors
 
 
 @contextmanager
@@ -227,7 +207,7 @@ def _inheritable_lock(path: Path) -> Iterator[int]:
         yield file.fileno()
 
 
-def test_a_detached_daemon_keeps_nothing_of_its_starter(mount: MountFactory, redis_server: RedisServer) -> None:
+def test_a_detached_daemon_keeps_no_descriptor_of_the_command(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url, start=False)
     lock = mounted.path.parent / "lock"
     command = [sys.executable, "-m", "vfsd", "mount", str(mounted.path), "--scope", mounted.scope]
