@@ -1,4 +1,4 @@
-"""A stored file that a seed hides can still be changed by those who have it open, and is seen again without the seed."""
+"""A stored file that a seed hides can be changed by those who have it open, and is seen again without the seed."""
 
 import pytest
 
