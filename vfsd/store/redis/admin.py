@@ -19,14 +19,14 @@ _FIRST_WITH_WAITAOF = (7, 2)
 _OLDEST = 7
 """Major version that understands scripts with flags."""
 
-_TROUBLE = (redis.RedisError, OSError)
+_CLIENT_ERRORS = (redis.RedisError, OSError)
 """What redis-py raises; the latter when the process has no descriptor left, for it reads a file to connect."""
 
-_UNTOLD = 1 << 40
+_UNKNOWN_CAPACITY = 1 << 40
 """Bytes of room to show where the server does not tell: programs that look before they write must not find none."""
 
-_WAYS_OUT = "start Redis there, or name another store with --store redis://HOST:PORT/DB or --store sqlite:PATH"
-_FORMS = "expected redis://[USER:PASSWORD@]HOST:PORT/DB or redis+sentinel://HOST:PORT[,HOST:PORT]/SERVICE[/DB]"
+_UNREACHABLE_HINT = "start Redis there, or name another store with --store redis://HOST:PORT/DB or --store sqlite:PATH"
+_URL_FORMS = "expected redis://[USER:PASSWORD@]HOST:PORT/DB or redis+sentinel://HOST:PORT[,HOST:PORT]/SERVICE[/DB]"
 
 
 class RedisAdmin:
@@ -37,7 +37,7 @@ class RedisAdmin:
         try:
             self._pool = connection_pool(url, timeout)
         except (ValueError, TypeError):  # their text may quote parts of the URL: a password among them
-            raise UsageError(f"store {self.label}: not understood; {_FORMS}") from None
+            raise UsageError(f"store {self.label}: not understood; {_URL_FORMS}") from None
         self._client: Any = redis.Redis(connection_pool=self._pool)  # typed loosely: its replies depend on the command
 
     def connect(self) -> socket.socket:
@@ -49,8 +49,8 @@ class RedisAdmin:
         try:
             connection: Any = self._pool.make_connection()
             connection.connect()
-        except _TROUBLE as error:
-            raise self._failure(error) from error
+        except _CLIENT_ERRORS as error:
+            raise self._translated(error) from error
         connected: socket.socket = connection._sock  # noqa: SLF001 (see above)
         connection._sock = None  # noqa: SLF001 (the socket is ours now: redis-py must not close it)
         return connected
@@ -59,8 +59,8 @@ class RedisAdmin:
         """Return the reply to one command. Raises the StoreError that an error reply or a lost server means."""
         try:
             return self._client.execute_command(*words)
-        except _TROUBLE as error:
-            raise self._failure(error) from error
+        except _CLIENT_ERRORS as error:
+            raise self._translated(error) from error
 
     def pipeline(self, commands: Iterable[Sequence[bytes | str | int]]) -> list[Any]:
         """Return the replies to *commands*, sent together, outside a transaction."""
@@ -69,8 +69,8 @@ class RedisAdmin:
             pipe.execute_command(*words)
         try:
             return list(pipe.execute())
-        except _TROUBLE as error:
-            raise self._failure(error) from error
+        except _CLIENT_ERRORS as error:
+            raise self._translated(error) from error
 
     def script(self, body: bytes, keys: tuple[bytes, ...], *arguments: bytes | str | int) -> Any:
         """Return what a Lua script answers."""
@@ -90,8 +90,8 @@ class RedisAdmin:
             return [
                 f"the store {self.label} does not let itself be examined ({error}): eviction and persistence unknown"
             ]
-        except _TROUBLE as error:
-            raise self._failure(error) from error
+        except _CLIENT_ERRORS as error:
+            raise self._translated(error) from error
         self._check_version(str(info.get("redis_version", "0")))
         if fsync.aof:
             self._check_aof(info)
@@ -139,18 +139,18 @@ class RedisAdmin:
         try:
             info: dict[str, Any] = self._client.info("memory")
         except redis.exceptions.NoPermissionError:
-            return Capacity(_UNTOLD, _UNTOLD)
-        except _TROUBLE as error:
-            raise self._failure(error) from error
+            return Capacity(_UNKNOWN_CAPACITY, _UNKNOWN_CAPACITY)
+        except _CLIENT_ERRORS as error:
+            raise self._translated(error) from error
         total = int(info.get("maxmemory") or info.get("total_system_memory") or 0)
         return Capacity(total, max(0, total - int(info.get("used_memory", 0))))
 
-    def _failure(self, error: Exception) -> StoreError:
+    def _translated(self, error: Exception) -> StoreError:
         """Return what redis-py's *error* means here; the message names the address, never a password."""
         if isinstance(error, redis.AuthenticationError):
             return StoreRefused(f"the store {self.label} refuses the credentials: {error}; check user and password")
         if isinstance(error, (redis.ConnectionError, redis.TimeoutError, OSError)):
-            return StoreUnreachable(f"cannot reach the store {self.label}: {error}; {_WAYS_OUT}")
+            return StoreUnreachable(f"cannot reach the store {self.label}: {error}; {_UNREACHABLE_HINT}")
         code = {redis.OutOfMemoryError: "OOM", redis.ReadOnlyError: "READONLY", redis.BusyLoadingError: "LOADING"}
         prefix = next((word for kind, word in code.items() if isinstance(error, kind)), "")
         text = str(error)

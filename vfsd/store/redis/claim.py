@@ -25,7 +25,7 @@ from vfsd.store.redis.durability import DurabilityWait
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
-from vfsd.store.redis.transaction import Outcome, Verdict, commands, decode, encode, next_ino, watched_epoch
+from vfsd.store.redis.transaction import ExecResult, Outcome, commands, decode, encode, next_ino, watched_epoch
 from vfsd.tree.change import Change, Chunk, own
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _BYTES = 32 << 20
 """The most that is remembered: much more than a second of a busy mount. The chunks are shared with the tree."""
 
 
-class TransactionInDoubt(InDoubt):
+class UnansweredTransaction(InDoubt):
     """A transaction without an answer. *stored* is valid once *resolved* is set."""
 
     def __init__(self, message: str, seq: int, changes: Sequence[Change]) -> None:
@@ -72,20 +72,20 @@ class _Remembered:
 
 
 class RedisClaim(Claim):
-    """The claim on a scope of *server*. Each commit takes at most ``options.timeout`` seconds."""
+    """The claim on a scope of *admin*. Each commit takes at most ``options.timeout`` seconds."""
 
-    def __init__(self, server: RedisAdmin, claimed: Claimed, options: StoreOptions) -> None:
+    def __init__(self, admin: RedisAdmin, claimed: Claimed, options: StoreOptions) -> None:
         super().__init__(claimed)
-        self._server = server
+        self._admin = admin
         self._timeout = options.timeout
         self._group = GroupCommit(self._flush, options.timeout)
         self._seq = 0
         self._next_ino = 0
         self._remembered = _Remembered()
-        self._doubt: TransactionInDoubt | None = None
-        self._connection = FencedConnection(server, self.scope, self.owner.token, options.timeout, self)
+        self._doubt: UnansweredTransaction | None = None
+        self._connection = FencedConnection(admin, self.scope, self.owner.token, options.timeout, self)
         waits = options.fsync != Fsync()
-        self._durability = DurabilityWait(server, self._connection, options.fsync, self._timeout) if waits else None
+        self._durability = DurabilityWait(admin, self._connection, options.fsync, self._timeout) if waits else None
 
     @property
     def pending(self) -> int:
@@ -104,7 +104,7 @@ class RedisClaim(Claim):
         """See :meth:`Claim.release`."""
         keys = Keys(self.scope)
         await trio.to_thread.run_sync(
-            lambda: self._server.script(scripts.RELEASE, (keys.scope, keys.lease), self.owner.token),
+            lambda: self._admin.script(scripts.RELEASE, (keys.scope, keys.lease), self.owner.token),
             abandon_on_cancel=True,
         )
 
@@ -150,12 +150,12 @@ class RedisClaim(Claim):
                     return
                 continue
             outcome = decode(replies)
-            if outcome.verdict is Verdict.STORED:
+            if outcome.result is ExecResult.STORED:
                 self._note_stored(seq, changes, following, request.size)
             ours = self._is_ours(outcome)
-            if outcome.verdict is Verdict.STORED:
+            if outcome.result is ExecResult.STORED:
                 return
-            if outcome.verdict is Verdict.REFUSED and ours:
+            if outcome.result is ExecResult.REFUSED and ours:
                 error = refusal(self._connection.label, outcome.why)
                 if not self._may_pass(error):
                     await self._refused(error, tickets, deadline)
@@ -179,7 +179,7 @@ class RedisClaim(Claim):
         Whatever the verdict, the header is watched again, but that protects us only if the epoch in it is still ours.
         If it is not, bringing the connection up finds out whose the scope is.
         """
-        if outcome.verdict is Verdict.TORN:
+        if outcome.result is ExecResult.PARTIAL:
             reason = Fenced(f"scope {self.scope}: foreign data under its keys ({outcome.why})")
             raise self._connection.lose(reason)
         return self._holds(outcome.epoch)
@@ -257,7 +257,7 @@ class RedisClaim(Claim):
         Raises InDoubt at *deadline*, and if the scope is lost meanwhile: then nobody will ever know.
         """
         label = self._connection.label
-        self._doubt = doubt = TransactionInDoubt(f"lost the store {label} during a commit: {lost}", seq, changes)
+        self._doubt = doubt = UnansweredTransaction(f"lost the store {label} during a commit: {lost}", seq, changes)
         _log.warning("%s", doubt)
         self._connection.drop(doubt)
         with trio.move_on_at(deadline):
@@ -306,8 +306,8 @@ class RedisClaim(Claim):
             header = (b"seq", b"%d" % number, b"next", b"%d" % self._next_ino)
             deadline = trio.current_time() + self._timeout
             outcome = decode(await link.call(encode(self._connection.keys, changes, header), deadline))
-            if outcome.verdict is Verdict.REFUSED:
+            if outcome.result is ExecResult.REFUSED:
                 raise refusal(label, outcome.why)
-            if outcome.verdict is not Verdict.STORED:
+            if outcome.result is not ExecResult.STORED:
                 raise self._connection.disturbed()
         _log.warning("the store %s had lost %d acknowledged commits: stored again", label, len(missing))

@@ -42,20 +42,20 @@ class Recovery(Protocol):
 
 
 class FencedConnection:
-    """The connection to *server* for the owner with *token* of *scope*; no call may take longer than *timeout* seconds.
+    """The connection to *admin* for the owner with *token* of *scope*; no call may take longer than *timeout* seconds.
 
     ``link`` is the connection while it is up. ``epoch`` is the epoch that every commit must find in force. *recovery*
     settles commits.
     """
 
-    def __init__(self, server: RedisAdmin, scope: str, token: str, timeout: float, recovery: Recovery) -> None:
+    def __init__(self, admin: RedisAdmin, scope: str, token: str, timeout: float, recovery: Recovery) -> None:
         self.keys = Keys(scope)
-        self.label = server.label
+        self.label = admin.label
         self.epoch = b""
         self.link: RespConnection | None = None
         self._scope = scope
         self._token = token
-        self._server = server
+        self._admin = admin
         self._timeout = timeout
         self._recovery = recovery
         self._changed = trio.Event()
@@ -135,7 +135,7 @@ class FencedConnection:
 
         Raises StoreUnreachable, StoreRefused, Fenced.
         """
-        link = RespConnection(await trio.to_thread.run_sync(self._server.connect, abandon_on_cancel=True))
+        link = RespConnection(await trio.to_thread.run_sync(self._admin.connect, abandon_on_cancel=True))
         try:
             await self._reclaim(link)
         except ConnectionLost as error:
@@ -243,7 +243,7 @@ class FencedConnection:
                 self.lose(self._reason(answer))
 
     def _renew(self) -> Reply:
-        return self._server.execute(*self.renewal())
+        return self._admin.execute(*self.renewal())
 
     def renewal(self) -> tuple[bytes | str | int, ...]:
         """Return the command that renews the lease, for redis-py to send."""

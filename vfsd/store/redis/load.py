@@ -59,7 +59,7 @@ class Loader:
         async with aclosing(self._scan(self._keys.inodes, _FIELDS_AT_ONCE)) as slices:
             async for fields in slices:
                 batch = self._inodes(fields)
-                sizes.update(_sizes(batch.ops))
+                sizes.update(_content_sizes(batch.ops))
                 yield batch
         async with aclosing(self._scan(self._keys.entries, _FIELDS_AT_ONCE)) as slices:
             async for fields in slices:
@@ -80,13 +80,13 @@ class Loader:
         try:
             header = Header(*(int(value or 0) for value in values))
         except ValueError as error:
-            self._broken(f"is not readable ({error})")
+            self._raise_damaged_header(f"is not readable ({error})")
         check_format(self._scope, header.format, header.chunk_size, CHUNK_SIZE)
         if header.dropping:
-            self._broken("says that it is being destroyed")
+            self._raise_damaged_header("says that it is being destroyed")
         return header
 
-    def _broken(self, how: str) -> NoReturn:
+    def _raise_damaged_header(self, how: str) -> NoReturn:
         key = self._keys.scope.decode()
         raise ScopeDamaged(
             f"the header {key} of scope {self._scope} {how};"
@@ -116,7 +116,7 @@ class Loader:
     async def _content(self, sizes: dict[int, int]) -> AsyncGenerator[Batch, None]:
         """Yield the chunks of the files with content: small ones by the group, large ones by the slice."""
         small = [ino for ino, size in sizes.items() if size <= _WHOLE_FILE_CHUNKS * CHUNK_SIZE]
-        async with aclosing(self._ask_ahead(_groups(small, sizes))) as answers:
+        async with aclosing(self._read_ahead(_bounded_groups(small, sizes))) as answers:
             async for group, replies in answers:
                 yield self._chunks(zip(group, replies, strict=True), len(group))
         for ino in sizes.keys() - small:
@@ -132,7 +132,7 @@ class Loader:
             chunks: dict[int, bytes] = {}
             for field, chunk in _pairs(fields):
                 try:
-                    chunks[int(field)] = _checked(chunk)
+                    chunks[int(field)] = _valid_chunk(chunk)
                 except ValueError as error:
                     damages.append(self._damage(self._keys.data(ino), field, error))
             if chunks:
@@ -158,7 +158,7 @@ class Loader:
             if cursor == b"0":
                 return
 
-    async def _ask_ahead(self, groups: Iterable[list[int]]) -> AsyncGenerator[tuple[list[int], list[Reply]], None]:
+    async def _read_ahead(self, groups: Iterable[list[int]]) -> AsyncGenerator[tuple[list[int], list[Reply]], None]:
         """Yield each of *groups* of files with all they hold; the server prepares the next group meanwhile."""
         asked: list[int] = []
         for group in groups:
@@ -191,20 +191,20 @@ def _pairs(fields: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
     return zip(fields[::2], fields[1::2], strict=True)
 
 
-def _sizes(ops: Iterable[Op]) -> Iterator[tuple[int, int]]:
+def _content_sizes(ops: Iterable[Op]) -> Iterator[tuple[int, int]]:
     """Yield number and size of each regular file that is not empty."""
     for op in ops:
         if isinstance(op, PutInode) and op.attributes.is_regular and op.attributes.size:
             yield op.ino, op.attributes.size
 
 
-def _checked(chunk: bytes) -> bytes:
+def _valid_chunk(chunk: bytes) -> bytes:
     if not 0 < len(chunk) <= CHUNK_SIZE:
         raise ValueError(f"a chunk of {len(chunk)} bytes")
     return chunk
 
 
-def _groups(inos: Sequence[int], sizes: dict[int, int]) -> Iterator[list[int]]:
+def _bounded_groups(inos: Sequence[int], sizes: dict[int, int]) -> Iterator[list[int]]:
     """Yield *inos* in groups whose content makes a reply of bounded size."""
     group: list[int] = []
     held = 0

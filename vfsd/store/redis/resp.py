@@ -95,7 +95,7 @@ class RespConnection:
         self._poller.register(connected, select.POLLIN)
         self._writable = select.poll()
         self._writable.register(connected, select.POLLOUT)
-        self._brief = BusyPoll(connected.fileno(), _SPIN_NS)
+        self._busy_poll = BusyPoll(connected.fileno(), _SPIN_NS)
         self._polls_to_skip = 0
 
     async def call(
@@ -145,7 +145,7 @@ class RespConnection:
         """Wait a moment for the reply without giving up the thread, unless the server has been too far for that."""
         if self._polls_to_skip:
             self._polls_to_skip -= 1
-        elif not (self._brief.wait() or self._poller.poll(POLL_MS)):
+        elif not (self._busy_poll.wait() or self._poller.poll(POLL_MS)):
             self._polls_to_skip = _POLLS_SKIPPED_AFTER_MISS
 
     async def _send(

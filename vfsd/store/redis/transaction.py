@@ -20,22 +20,22 @@ _NUMBERS_AT_ONCE = 4000
 """Chunks dropped by one command; a script cannot pass more than about 8,000 words (LUAI_MAXCSTACK)."""
 
 
-class Verdict(enum.Enum):
+class ExecResult(enum.Enum):
     """What became of a transaction."""
 
     STORED = enum.auto()
-    DISTURBED = enum.auto()
+    ABORTED = enum.auto()
     """The header changed since it was watched: nothing was done. Either fenced, or to be sent again."""
     REFUSED = enum.auto()
     """The server would not: nothing was done."""
-    TORN = enum.auto()
+    PARTIAL = enum.auto()
     """Some commands failed and others did not; only foreign data under our keys can do that."""
 
 
 class Outcome(NamedTuple):
     """A verdict, the epoch now in force, and the server's own words where it refused."""
 
-    verdict: Verdict
+    result: ExecResult
     epoch: bytes | None
     why: str = ""
 
@@ -89,16 +89,16 @@ def decode(replies: Sequence[Reply]) -> Outcome:
     """Return what the replies to :func:`encode` mean."""
     executed, epoch = replies[-3], watched_epoch(replies)
     if isinstance(replies[0], ReplyError) and not all(isinstance(reply, ReplyError) for reply in replies[:-2]):
-        return Outcome(Verdict.TORN, epoch, str(replies[0]))
+        return Outcome(ExecResult.PARTIAL, epoch, str(replies[0]))
     if executed is None:
-        return Outcome(Verdict.DISTURBED, epoch)
+        return Outcome(ExecResult.ABORTED, epoch)
     if isinstance(executed, ReplyError):
         reasons = [reply for reply in replies[:-3] if isinstance(reply, ReplyError)]
-        return Outcome(Verdict.REFUSED, epoch, str((reasons or [executed])[0]))
+        return Outcome(ExecResult.REFUSED, epoch, str((reasons or [executed])[0]))
     failed = [reply for reply in executed if isinstance(reply, ReplyError)]
     if failed:
-        return Outcome(Verdict.TORN, epoch, str(failed[0]))
-    return Outcome(Verdict.STORED, epoch)
+        return Outcome(ExecResult.PARTIAL, epoch, str(failed[0]))
+    return Outcome(ExecResult.STORED, epoch)
 
 
 def commands(keys: Keys, ops: Iterable[Op]) -> list[list[Chunk]]:

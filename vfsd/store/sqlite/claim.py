@@ -116,7 +116,7 @@ class SqliteClaim(Claim):
     def _commit(self, connection: sqlite3.Connection, change: Change) -> None:
         self.raise_if_unusable()
         if change.grows:
-            self._database.check_room(connection)
+            self._database.raise_if_full(connection)
         with transaction(connection):
             next_ino = scope_rows.next_ino(connection, self._grant)
             if next_ino is None:

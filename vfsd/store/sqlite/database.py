@@ -31,7 +31,7 @@ _LOG_PAGES = 4000
 _RESERVE = 32 << 20
 """Bytes of the disk left to changes that free some: the log may grow to its most, and the file by as much."""
 
-_FIRST_NAP, _LONGEST_NAP = 0.001, 0.02
+_FIRST_DELAY, _LONGEST_DELAY = 0.001, 0.02
 """Seconds between two attempts on a locked file."""
 
 _PRAGMAS = (
@@ -68,15 +68,15 @@ class Database:
 
         While the file is locked, *action* is tried again: it must be whole or nothing. Raises StoreError.
         """
-        return await self._patiently(lambda: action(self._opened(create=create)))
+        return await self._retry_while_locked(lambda: action(self._writable(create=create)))
 
     async def open(self) -> None:
         """Open the file, unless it is open. Raises StoreError, above all if it is no file of ours."""
-        await self._patiently(lambda: self._opened(create=False))
+        await self._retry_while_locked(lambda: self._writable(create=False))
 
     async def snapshot(self) -> sqlite3.Connection:
         """Return another connection, which goes on seeing the file as it is now. The caller closes it."""
-        return await self._patiently(self._snapshot)
+        return await self._retry_while_locked(self._snapshot)
 
     def close(self) -> None:
         """Close the connection; whoever is the last to close takes the log into the file, and removes it."""
@@ -85,28 +85,28 @@ class Database:
             self._connection = None
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
+    def translating_errors(self) -> Iterator[None]:
         """Raise the StoreError that an SQLite error inside stands for."""
         try:
             yield
         except sqlite3.Error as error:
             raise translated(error, self.label) from error
 
-    async def _patiently(self, attempt: Callable[[], T]) -> T:
+    async def _retry_while_locked(self, attempt: Callable[[], T]) -> T:
         """Return what *attempt* does; try again while the file is locked and there is time."""
-        deadline, nap = trio.current_time() + self._timeout, _FIRST_NAP
+        deadline, delay = trio.current_time() + self._timeout, _FIRST_DELAY
         while True:
             try:
                 return attempt()
             except sqlite3.Error as error:
                 if not is_locked(error) or trio.current_time() >= deadline:
                     raise translated(error, self.label) from error
-            await trio.sleep(nap)
-            nap = min(2 * nap, _LONGEST_NAP)
+            await trio.sleep(delay)
+            delay = min(2 * delay, _LONGEST_DELAY)
 
     # --- opening it
 
-    def _opened(self, *, create: bool) -> sqlite3.Connection:
+    def _writable(self, *, create: bool) -> sqlite3.Connection:
         """Return the connection for writing. What is written to a file without a name would be lost: refuse that."""
         if self._connection is None:
             self._connection = self._open(create=create)
@@ -130,13 +130,13 @@ class Database:
         url = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
         connection = sqlite3.connect(url, uri=True, timeout=0, isolation_level=None)
         try:
-            self._prepare(connection)
+            self._configure(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _configure(self, connection: sqlite3.Connection) -> None:
         is_new = self._is_new(connection)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
@@ -146,7 +146,7 @@ class Database:
         if is_new:
             with transaction(connection):
                 if self._is_new(connection):  # nobody else was faster
-                    _found(connection)
+                    _create_tables(connection)
 
     def _is_new(self, connection: sqlite3.Connection) -> bool:
         """Whether the file is empty. Raises StoreRefused if it is another program's, FormatTooNew."""
@@ -165,7 +165,7 @@ class Database:
 
     def checkpoint(self) -> None:
         """Take the log into the file, as far as that disturbs nobody. Waits for the disk: run it in a thread."""
-        with self.telling(), closing(self._open()) as connection:
+        with self.translating_errors(), closing(self._open()) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def flush_log(self) -> None:
@@ -179,18 +179,18 @@ class Database:
         except OSError as error:
             raise self._error(StoreUnreachable, f"its log cannot be flushed: {error.strerror}") from error
 
-    def room(self, connection: sqlite3.Connection | None) -> tuple[int, int]:
+    def space(self, connection: sqlite3.Connection | None) -> tuple[int, int]:
         """Return the size of the disk the file lies on, and how many bytes of content still find room."""
         disk = os.statvfs(self.path.parent)
-        inside = 0 if connection is None else _reusable(connection)
+        inside = 0 if connection is None else _free_page_bytes(connection)
         return disk.f_blocks * disk.f_frsize, max(0, disk.f_bavail * disk.f_frsize + inside - _RESERVE)
 
-    def check_room(self, connection: sqlite3.Connection) -> None:
+    def raise_if_full(self, connection: sqlite3.Connection) -> None:
         """Raise StoreFull if what is left must be kept for changes that free some."""
         disk = os.statvfs(self.path.parent)
         if disk.f_bavail * disk.f_frsize > _RESERVE or not disk.f_blocks:  # some file systems do not tell
             return
-        if not self.room(connection)[1]:
+        if not self.space(connection)[1]:
             raise self._error(StoreFull, f"less than {_RESERVE >> 20} MiB are free where it lies; free some space")
 
     def _error(self, kind: type[StoreError], why: str) -> StoreError:
@@ -210,7 +210,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _found(connection: sqlite3.Connection) -> None:
+def _create_tables(connection: sqlite3.Connection) -> None:
     """Make an empty file ours."""
     for statement in SCHEMA:
         connection.execute(statement)
@@ -218,7 +218,7 @@ def _found(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {_LAYOUT}")
 
 
-def _reusable(connection: sqlite3.Connection) -> int:
+def _free_page_bytes(connection: sqlite3.Connection) -> int:
     """Return how many bytes of the file hold nothing any more."""
     (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()

@@ -42,7 +42,7 @@ class ScopeRow(NamedTuple):
         owner = self.last_owner()
         return None if owner.is_gone() else owner
 
-    def refuse_held(self) -> None:
+    def raise_if_held(self) -> None:
         """Raise ScopeBusy if the owner may be alive."""
         holder = self.holder()
         if holder is not None:
@@ -59,7 +59,7 @@ class Grant(NamedTuple):
     epoch: int
 
 
-def set_limits(connection: sqlite3.Connection, grant: Grant, given: Limits) -> Limits:
+def update_limits(connection: sqlite3.Connection, grant: Grant, given: Limits) -> Limits:
     """Change the limits of a scope as *given*, and return those in force."""
     (present,) = connection.execute("SELECT limits FROM scopes WHERE id = ?", (grant.scope,)).fetchone()
     limits = unpack_limits(present).changed_by(given)
@@ -84,7 +84,7 @@ def create(connection: sqlite3.Connection, name: str, owner: Owner) -> Grant:
     return Grant(number, 1)
 
 
-def hand_over(connection: sqlite3.Connection, head: ScopeRow, owner: Owner) -> Grant:
+def change_owner(connection: sqlite3.Connection, head: ScopeRow, owner: Owner) -> Grant:
     """Give the scope to *owner*, in a new epoch."""
     grant = Grant(head.id, head.epoch + 1)
     connection.execute(
