@@ -72,7 +72,7 @@ class _Remembered:
 
 
 class RedisClaim(Claim):
-    """The claim on a scope of *admin*. Each commit takes at most ``options.timeout`` seconds."""
+    """The claim on a scope of *admin*'s server. Each commit takes at most ``options.timeout`` seconds."""
 
     def __init__(self, admin: RedisAdmin, claimed: Claimed, options: StoreOptions) -> None:
         super().__init__(claimed)
@@ -176,7 +176,7 @@ class RedisClaim(Claim):
     def _is_ours(self, outcome: Outcome) -> bool:
         """Whether the scope is still ours. Raises Fenced if there is foreign data under the scope's keys.
 
-        Whatever the verdict, the header is watched again, but that protects us only if the epoch in it is still ours.
+        Whatever the result, the header is watched again, but that protects us only if the epoch in it is still ours.
         If it is not, bringing the connection up finds out whose the scope is.
         """
         if outcome.result is ExecResult.PARTIAL:

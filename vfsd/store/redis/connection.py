@@ -42,7 +42,7 @@ class Recovery(Protocol):
 
 
 class FencedConnection:
-    """The connection to *admin* for the owner with *token* of *scope*; no call may take longer than *timeout* seconds.
+    """The connection to *admin*'s server, for the owner of *scope* with *token*. No call takes longer than *timeout* s.
 
     ``link`` is the connection while it is up. ``epoch`` is the epoch that every commit must find in force. *recovery*
     settles commits.
@@ -203,10 +203,10 @@ class FencedConnection:
             nursery.start_soon(self._renew_lease)
             while self._lost is None:
                 await self._down.wait()
-                await self._bring_up_until_it_is()
+                await self._bring_up_with_retries()
             nursery.cancel_scope.cancel()
 
-    async def _bring_up_until_it_is(self) -> None:
+    async def _bring_up_with_retries(self) -> None:
         """Try until the link is up or the scope is lost. Log once that it is down, and once that it is up again."""
         attempt = 0
         while self._lost is None and self.link is None:

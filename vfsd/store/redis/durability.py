@@ -1,7 +1,8 @@
-"""fsync that means more: waiting until replicas, or the server's own disk, have what was committed.
+"""The stronger fsync: wait until replicas, or the server's own disk, have everything that was committed.
 
-``WAIT`` and ``WAITAOF`` speak of what their own connection wrote; so that connection first renews the lease, and what
-is confirmed then includes every commit before it. All who ask while one wait is under way share the next one.
+``WAIT`` and ``WAITAOF`` cover only what their own connection wrote (Redis documentation). So that connection renews the
+lease first: a confirmation of this write includes every commit before it. One wait runs at a time. All callers that
+come while a wait runs share the next one.
 """
 
 import trio
@@ -12,11 +13,14 @@ from vfsd.store.redis.admin import RedisAdmin
 from vfsd.store.redis.connection import FencedConnection
 
 _SERVER_SHARE = 0.8
-"""Share of a commit's time-out that the server waits for confirmations; the rest is for its answer to arrive."""
+"""The part of the time-out that the server may wait for confirmations. Its answer arrives in the rest."""
 
 
 class DurabilityWait:
-    """Waits for what *fsync* asks of *admin*, for the scope on *connection*; each caller at most *timeout* seconds."""
+    """Waits until *admin*'s server confirms what *fsync* asks, for the scope of *connection*.
+
+    Each caller waits at most *timeout* seconds.
+    """
 
     def __init__(self, admin: RedisAdmin, connection: FencedConnection, fsync: Fsync, timeout: float) -> None:
         self._admin = admin
@@ -29,7 +33,7 @@ class DurabilityWait:
         self._failure: StoreError | None = None
 
     async def confirm(self) -> None:
-        """Return once what has been committed by now is confirmed. Raises StoreRefused, StoreUnreachable, Fenced."""
+        """Wait until all commits before this call are confirmed. Raises StoreRefused, StoreUnreachable, Fenced."""
         mine = self._begun + 1
         try:
             with trio.fail_after(self._timeout):
@@ -42,7 +46,7 @@ class DurabilityWait:
             raise self._failure.with_traceback(None)
 
     async def _wait(self) -> None:
-        """Wait once, for everybody who is waiting for a turn."""
+        """Ask the server once, for all callers that wait for the lock."""
         self._begun += 1
         self._failure = StoreUnreachable(f"fsync: the store {self._admin.label} did not confirm in time")
         try:

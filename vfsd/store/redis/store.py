@@ -1,4 +1,7 @@
-"""The store contract over Redis or Valkey: claims and listings by redis-py in worker threads, data by the session."""
+"""The store contract over Redis or Valkey.
+
+Claims and listings go through redis-py in worker threads. Commits and hydration go over RESP connections under trio.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
@@ -35,7 +38,7 @@ _KEYS_PER_UNLINK = 500
 
 
 class RedisStore(Store):
-    """Scopes on one server."""
+    """The scopes of the server that *url* names."""
 
     def __init__(self, url: str, options: StoreOptions) -> None:
         self._admin = RedisAdmin(url, options.timeout)
@@ -70,9 +73,12 @@ class RedisStore(Store):
             link.close()
 
     def _claim(self, scope: str, owner: Owner, terms: ClaimTerms, dead_epoch: bytes = b"") -> bool:
-        """Claim *scope*; return whether that made it. *dead_epoch* is the epoch of an owner that has ended."""
+        """Claim *scope*, and return whether the claim created it.
+
+        *dead_epoch* is the epoch of an owner that has certainly ended: the claim need not wait for its lease.
+        """
         keys = Keys(scope)
-        if terms.create and not self._admin.execute("SISMEMBER", SCOPES, scope):  # a full server takes no SADD at all
+        if terms.create and not self._admin.execute("SISMEMBER", SCOPES, scope):  # a full server refuses every SADD
             self._admin.execute("SADD", SCOPES, scope)
         answer = self._admin.script(
             scripts.CLAIM,
@@ -95,7 +101,7 @@ class RedisStore(Store):
         return bool(answer[2] == b"1")
 
     def _update_limits(self, scope: str, changes: Limits) -> Limits:
-        """Change the limits of a scope that has just been claimed, and return those in force."""
+        """Change the limits of a scope that is claimed, and return the limits in force."""
         header = Keys(scope).scope
         present = unpack_limits(self._admin.execute("HGET", header, "limits") or "{}")
         limits = present.changed_by(changes)
@@ -133,7 +139,7 @@ class RedisStore(Store):
         return [summary for summary in summaries if summary is not None]
 
     def _summary(self, scope: str) -> ScopeSummary | None:
-        """Return what is known of *scope*, or None if it is only a name left behind."""
+        """Return the summary of *scope*, or None if only its name is left (an interrupted claim or drop)."""
         keys = Keys(scope)
         commands = (("HMGET", keys.scope, "created", "owner"), ("HLEN", keys.inodes), ("EXISTS", keys.lease))
         (created, owner), files, leased = self._admin.pipeline(commands)
@@ -146,7 +152,10 @@ class RedisStore(Store):
         await _in_thread(lambda: self._drop(scope))
 
     def _drop(self, scope: str, dead_epoch: bytes = b"") -> None:
-        """Fence and mark *scope*, then delete it key by key, its header last: a drop cut short can be repeated."""
+        """Fence *scope* and mark it, then delete its keys. The header is last, so an interrupted drop can be repeated.
+
+        *dead_epoch* is the epoch of an owner that has certainly ended.
+        """
         keys = Keys(scope)
         answer = self._admin.script(scripts.START_DROP, (keys.scope, keys.lease), dead_epoch)
         if answer[0] == b"missing":
@@ -170,13 +179,13 @@ class RedisStore(Store):
         self._admin.close()
 
 
-async def _in_thread(ask: Callable[[], T]) -> T:
-    """Return what the blocking *ask* returns. Whoever is cancelled meanwhile does not wait for the server."""
-    return await trio.to_thread.run_sync(ask, abandon_on_cancel=True)
+async def _in_thread(call: Callable[[], T]) -> T:
+    """Run the blocking *call* in a thread, and return its result. A cancelled caller does not wait for the server."""
+    return await trio.to_thread.run_sync(call, abandon_on_cancel=True)
 
 
 def _raise_if_alive(scope: str, owner_json: bytes) -> None:
-    """Return if the owner is known to have ended. Raises ScopeBusy, saying what to do, if it may live."""
+    """Raise ScopeBusy, with a remedy, if the owner may be alive."""
     owner = from_json(owner_json)
     if not owner.is_gone():
         raise ScopeBusy(

@@ -89,7 +89,7 @@ class SqliteClaim(Claim):
             try:
                 await trio.to_thread.run_sync(self._database.checkpoint)
             except StoreError as error:
-                _log.warning("could not take the log into the file, it goes on growing: %s", error)
+                _log.warning("could not checkpoint the log, so it keeps growing: %s", error)
 
     async def release(self) -> None:
         """See :meth:`Claim.release`."""

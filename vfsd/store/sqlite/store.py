@@ -75,7 +75,9 @@ class SqliteStore(Store):
     async def capacity(self) -> Capacity:
         """See :meth:`Store.capacity`: the size of the disk, and what can still be written to it."""
         database = self._database
-        return Capacity(*(await database.run(database.space) if database.exists() else database.space(None)))
+        if not database.exists():
+            return Capacity(*database.total_and_free(None))
+        return Capacity(*await database.run(database.total_and_free))
 
     async def scopes(self) -> list[ScopeSummary]:
         """See :meth:`Store.scopes`."""
@@ -104,7 +106,7 @@ class SqliteStore(Store):
 
 
 def open_store(url: str, options: StoreOptions) -> Store:
-    """Return the store for ``sqlite:PATH``; the path is taken as it is. Raises UsageError if there is none."""
+    """Return the store for ``sqlite:PATH``. Nothing in the path is decoded. Raises UsageError if there is no path."""
     path = url.partition(":")[2]
     if path.startswith("//") and not path.startswith("///"):
         raise UsageError(f"store {url}: a file has no host; write sqlite:PATH, as in sqlite:/var/lib/vfsd.db")
