@@ -1,12 +1,12 @@
-"""The claim on a scope in Redis: its changes are committed in groups, and each learns its own outcome.
+"""The claim on a scope in Redis: its changes are committed in groups, and each gets its own result.
 
 A group is one transaction. If the server refuses a group, its members are tried one by one, so that a change that does
-not fit takes no other with it. On a full server a change that needs no room goes as a script, which Redis lets through.
+not fit fails alone. On a full server a change that needs no memory is sent as a script, because Redis accepts that.
 
-Every transaction has a number, ``seq``. It tells what became of a transaction whose answer never came: *in doubt* until
-the connection is up again and the header says which number was stored last. The last transactions are remembered,
-because a server may come back without what it acknowledged (an append-only file that is flushed every second, a
-failover); they are stored again then. A commit whose fate is unknown is never answered as stored or as failed.
+Every transaction has a number, ``seq``. A transaction without an answer is *in doubt* until the connection is up again:
+then the header says which number was stored last. A server may come back without commits that it acknowledged (an
+append-only file that is flushed every second, a failover). So the last transactions are remembered, and stored again
+then. A commit whose result is unknown is never answered as stored or as failed.
 """
 
 import logging
@@ -193,14 +193,14 @@ class RedisClaim(Claim):
     # --- refusals
 
     def _may_pass(self, error: StoreError) -> bool:
-        """Whether a refusal is temporary, or another server is the master by now: then connect anew, and ask again."""
+        """Whether a refusal is temporary, or another server is the master by now: then connect again, and try again."""
         passing = isinstance(error, (StoreUnreachable, StoreReadOnly))
         if passing:
             self._connection.drop(StoreUnreachable(str(error)))
         return passing
 
     async def _refused(self, error: StoreError, tickets: Sequence[Ticket], deadline: float) -> None:
-        """Nothing of a group was stored: find out which of its members the server takes."""
+        """Try the members of a refused group one by one, or raise *error* for a single change."""
         if len(tickets) > 1:
             for ticket in tickets:
                 await self._store_alone(ticket, deadline)
@@ -216,7 +216,7 @@ class RedisClaim(Claim):
             ticket.error = error
 
     async def _shrink(self, ticket: Ticket, deadline: float) -> None:
-        """Store a change that needs no room on a server that is full."""
+        """Store a change that needs no memory on a full server."""
         link, seq = await self._connection.usable(deadline), self._seq + 1
         request = self._shrinking(ticket.change, seq)
         try:
@@ -236,7 +236,7 @@ class RedisClaim(Claim):
         await self._store([ticket], deadline)
 
     def _shrinking(self, change: Change, seq: int) -> RespRequest:
-        """Return *change* as a script call. The script writes to the watched header, so the watch is started anew."""
+        """Return *change* as a script call. The script writes to the watched header, so it must be watched again."""
         keys = self._connection.keys
         words: list[Chunk] = [b"EVAL", scripts.SHRINK, b"1", keys.scope, self._connection.epoch]
         counted: list[Chunk] = [b"HSET", keys.scope, b"seq", b"%d" % seq]
@@ -249,12 +249,12 @@ class RedisClaim(Claim):
         request.add(b"HGET", keys.scope, b"epoch")
         return request
 
-    # --- doubts, and what a server has lost
+    # --- unanswered commits, and commits that a server has lost
 
     async def _settle(self, lost: ConnectionLost, seq: int, changes: Sequence[Change], deadline: float) -> bool:
         """Return whether transaction *seq* of *changes*, sent over a link that broke, was stored.
 
-        Raises InDoubt at *deadline*, and if the scope is lost meanwhile: then nobody will ever know.
+        Raises InDoubt at *deadline*, or if the scope is lost before that: then the result stays unknown.
         """
         label = self._connection.label
         self._doubt = doubt = UnansweredTransaction(f"lost the store {label} during a commit: {lost}", seq, changes)

@@ -3,8 +3,8 @@
 It is *up* (``link`` is a connection with an armed fence), *down* (``link`` is None and :meth:`FencedConnection.keep`
 brings up another) or *lost* (another owner has claimed the scope, or the scope is gone). Bringing it up takes a new
 epoch in the scope's header: after that the server cannot execute anything that was sent over the old link. The header
-also says which commit was the last one stored. So whoever commits can settle an unanswered commit before it sends
-anything else: that is what :class:`Recovery` is for.
+also says which commit was the last one stored. So the claim can settle an unanswered commit before it sends anything
+else: that is what :class:`Recovery` is for.
 """
 
 import logging
@@ -86,7 +86,7 @@ class FencedConnection:
         return self.link
 
     def raise_if_unusable(self) -> None:
-        """Raise at once the error that waiting for the link would end in, if that is known."""
+        """Raise the error that waiting for the link would raise, if that is already known."""
         if self._lost is not None:
             raise self._lost.with_traceback(None)
         if self.link is not None:
@@ -101,7 +101,7 @@ class FencedConnection:
         return StoreUnreachable(f"the store {self.label} has been away for {away:.1f} s: {self._why_down}")
 
     def drop(self, why: StoreError) -> None:
-        """Close the link: it is of no further use. :meth:`keep` brings up another."""
+        """Close the link, because it is useless for the reason *why*. :meth:`keep` brings up another."""
         if self.link is not None:
             self.link.close()
             self.link = None
@@ -123,7 +123,7 @@ class FencedConnection:
         return self._lost
 
     def _announce(self, why: StoreError) -> None:
-        """Wake those who wait for the link: it is up, or down for another reason, or will never be up."""
+        """Wake the tasks that wait for the link: it is up, or down for another reason, or lost."""
         self._why_down = why
         self._changed.set()
         self._changed = trio.Event()

@@ -66,7 +66,7 @@ class DurabilityWait:
         if renewed[0] != b"renewed":
             raise Fenced(f"fsync of a scope that is lost: {self._admin.label}")
         on_disk, copies = confirmed if aof else (0, confirmed)
-        if on_disk < aof or copies < replicas:
+        if (aof and not on_disk) or copies < replicas:
             raise StoreRefused(
                 f"fsync: {copies} of {replicas} replicas"
                 + (f" and {on_disk} of 1 disks" if aof else "")

@@ -1,4 +1,4 @@
-"""The SQLite file: it is opened, retried while it is locked, and its write-ahead log kept short. It knows no scopes.
+"""The SQLite file: opening it, waiting while it is locked, and keeping its write-ahead log short. It knows no scopes.
 
 Several daemons may share one file. SQLite itself never waits for a lock here, because its time-out would block the
 event loop. A caller that finds the file locked sleeps in trio and tries again.
@@ -197,9 +197,8 @@ class Database:
     def raise_if_full(self, connection: sqlite3.Connection) -> None:
         """Raise StoreFull if only the reserve is left: it is kept for changes that free space."""
         disk = os.statvfs(self.path.parent)
-        if (
-            disk.f_bavail * disk.f_frsize > _RESERVE or not disk.f_blocks
-        ):  # f_blocks is 0 if a file system does not tell
+        tells_its_size = disk.f_blocks > 0  # some file systems report 0
+        if disk.f_bavail * disk.f_frsize > _RESERVE or not tells_its_size:
             return
         if not self.total_and_free(connection)[1]:
             raise self._error(StoreFull, f"less than {_RESERVE >> 20} MiB are free on its disk; free some space")
