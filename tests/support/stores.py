@@ -180,6 +180,12 @@ class RedisBackend(DurableBackend):
             yield client
 
 
+# These names are for tests/faults.
+DurablePlace = DurableBackend
+SqlitePlace = SqliteBackend
+RedisPlace = RedisBackend
+
+
 # --- the records of a scope
 
 
