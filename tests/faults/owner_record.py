@@ -7,11 +7,11 @@ from contextlib import closing
 from typing import Any
 
 from tests.support.servers import RedisServer
-from tests.support.stores import DurablePlace, RedisPlace, SqlitePlace
+from tests.support.stores import DurableBackend, RedisBackend, SqliteBackend
 from vfsd.store.owner import Owner
 
 
-def move_owner_to_another_host(store: DurablePlace, server: RedisServer, scope: str) -> None:
+def move_owner_to_another_host(store: DurableBackend, server: RedisServer, scope: str) -> None:
     """Let the owner of *scope* be on another host. This host then cannot find out whether the owner is alive."""
 
     def on_another_host(text: bytes | str) -> str:
@@ -19,11 +19,11 @@ def move_owner_to_another_host(store: DurablePlace, server: RedisServer, scope: 
         owner = Owner(**{**record, "host": "far.example", "host_id": "another boot/another namespace"})
         return owner.to_json()
 
-    change = _in_redis if isinstance(store, RedisPlace) else _in_sqlite
+    change = _in_redis if isinstance(store, RedisBackend) else _in_sqlite
     change(store, server, scope, on_another_host)
 
 
-def _in_redis(_place: DurablePlace, server: RedisServer, scope: str, change: Callable[[bytes], str]) -> None:
+def _in_redis(_place: DurableBackend, server: RedisServer, scope: str, change: Callable[[bytes], str]) -> None:
     key = f"vfsd:{{{scope}}}:scope"
     with server.client() as client:
         record = client.hget(key, "owner")
@@ -31,8 +31,8 @@ def _in_redis(_place: DurablePlace, server: RedisServer, scope: str, change: Cal
         client.hset(key, "owner", change(record))
 
 
-def _in_sqlite(store: DurablePlace, _server: RedisServer, scope: str, change: Callable[[str], str]) -> None:
-    assert isinstance(store, SqlitePlace)
+def _in_sqlite(store: DurableBackend, _server: RedisServer, scope: str, change: Callable[[str], str]) -> None:
+    assert isinstance(store, SqliteBackend)
     with closing(sqlite3.connect(store.path)) as connection, connection:
         (record,) = connection.execute("SELECT owner FROM scopes WHERE name = ?", (scope,)).fetchone()
         connection.execute("UPDATE scopes SET owner = ? WHERE name = ?", (change(record), scope))

@@ -14,7 +14,7 @@ from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.outcomes import DONE, PendingCall, outcome, wait_for_log, write
 from tests.support.servers import RedisServer
 from tests.support.store_comparison import assert_store_matches, stored_tree
-from tests.support.stores import DurablePlace, RedisPlace, SqlitePlace
+from tests.support.stores import DurableBackend, RedisBackend, SqliteBackend
 from vfsd import clock
 
 OLD, NEW = b"old content", b"new content"
@@ -22,12 +22,12 @@ FENCED = r"has been claimed by .*; this mount stays readable"
 
 
 @pytest.fixture(params=["redis", "sqlite"])
-def store(request: pytest.FixtureRequest, server: RedisServer, tmp_path: Path) -> DurablePlace:
+def store(request: pytest.FixtureRequest, server: RedisServer, tmp_path: Path) -> DurableBackend:
     """Return each of the two stores that daemons may share."""
-    return RedisPlace(server) if request.param == "redis" else SqlitePlace(tmp_path / "scopes.db")
+    return RedisBackend(server) if request.param == "redis" else SqliteBackend(tmp_path / "scopes.db")
 
 
-def _mount_with_files(mount: MountFactory, store: DurablePlace) -> tuple[Mounted, Path]:
+def _mount_with_files(mount: MountFactory, store: DurableBackend) -> tuple[Mounted, Path]:
     mounted = mount(store.url)
     file = mounted.path / "file"
     file.write_bytes(OLD)
@@ -42,7 +42,7 @@ def _refusal(other: Mounted, *options: str) -> str:
 
 
 def test_a_second_mount_of_a_live_scope_is_refused_with_owner_host_and_age(
-    mount: MountFactory, store: DurablePlace
+    mount: MountFactory, store: DurableBackend
 ) -> None:
     first, file = _mount_with_files(mount, store)
     line = _refusal(mount(store.url, scope=first.scope, start=False))
@@ -55,7 +55,7 @@ def test_a_second_mount_of_a_live_scope_is_refused_with_owner_host_and_age(
 
 
 def test_after_a_crash_the_next_mount_on_the_same_host_succeeds_at_once(
-    mount: MountFactory, store: DurablePlace
+    mount: MountFactory, store: DurableBackend
 ) -> None:
     first, file = _mount_with_files(mount, store)
     first.kill()
@@ -67,7 +67,7 @@ def test_after_a_crash_the_next_mount_on_the_same_host_succeeds_at_once(
 
 
 def test_after_a_crash_on_another_host_the_next_mount_waits_for_the_end_of_the_lease(
-    mount: MountFactory, store: DurablePlace, server: RedisServer
+    mount: MountFactory, store: DurableBackend, server: RedisServer
 ) -> None:
     first, _ = _mount_with_files(mount, store)
     first.kill()
@@ -79,7 +79,7 @@ def test_after_a_crash_on_another_host_the_next_mount_waits_for_the_end_of_the_l
     assert (second.path / "file").read_bytes() == OLD
 
 
-def test_take_over_fences_the_living_owner_which_stays_readable(mount: MountFactory, store: DurablePlace) -> None:
+def test_take_over_fences_the_living_owner_which_stays_readable(mount: MountFactory, store: DurableBackend) -> None:
     first, file = _mount_with_files(mount, store)
     first.expected.append(FENCED)
     second = mount(store.url, "--take-over", scope=first.scope)
@@ -98,7 +98,7 @@ def test_take_over_fences_the_living_owner_which_stays_readable(mount: MountFact
 
 
 def test_a_daemon_that_was_frozen_past_its_lease_cannot_write_after_the_thaw(
-    mount: MountFactory, store: DurablePlace
+    mount: MountFactory, store: DurableBackend
 ) -> None:
     """It was frozen during many writes, and some of them were under way."""
     first, _ = _mount_with_files(mount, store)
@@ -131,7 +131,9 @@ def _append_endlessly(path: Path) -> None:
         os.close(fd)
 
 
-def test_read_only_mounts_need_no_claim_and_do_not_disturb_the_owner(mount: MountFactory, store: DurablePlace) -> None:
+def test_read_only_mounts_need_no_claim_and_do_not_disturb_the_owner(
+    mount: MountFactory, store: DurableBackend
+) -> None:
     first, file = _mount_with_files(mount, store)
     readers = [mount(store.url, "--read-only", scope=first.scope) for _ in range(2)]
     write(file, NEW)

@@ -9,7 +9,7 @@ import trio.testing
 
 from tests.support.in_doubt import LateAnswer
 from tests.support.scopes import InterferingStore
-from tests.support.stores import stranger
+from tests.support.stores import remote_owner
 from vfsd.errors import FsError, InDoubt, StoreUnreachable
 from vfsd.scope.background import BackgroundTasks
 from vfsd.scope.hooks import Effects, Hook, Mutation, NoKernelCache
@@ -98,7 +98,7 @@ class Scene:
         self._nursery = nursery
 
     async def mount(self) -> "Scene":
-        claim = await self.store.claim("scope", stranger(), ClaimTerms())
+        claim = await self.store.claim("scope", remote_owner(), ClaimTerms())
         background = BackgroundTasks(self._nursery)
         self.volume = Volume(self.tree, Backing(self.store, claim), background, hooks=[self.hook], kernel=self.kernel)
         await self.volume.make_root(0, 0)

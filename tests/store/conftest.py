@@ -1,4 +1,4 @@
-"""The places that every test of the contract runs over."""
+"""The backends that the tests of the store contract run over."""
 
 import random
 import secrets
@@ -8,53 +8,53 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers import RedisServer
-from tests.support.stores import DurablePlace, MemoryPlace, Place, RedisPlace, SqlitePlace
+from tests.support.stores import Backend, DurableBackend, MemoryBackend, RedisBackend, SqliteBackend
 
 _DURABLE = ("sqlite", "redis", "valkey")
 
 
 @pytest.fixture(params=_DURABLE)
-def durable(request: pytest.FixtureRequest, tmp_path: Path) -> DurablePlace:
-    """Return each of the places that outlive their daemons."""
+def durable_backend(request: pytest.FixtureRequest, tmp_path: Path) -> DurableBackend:
+    """Return each backend that outlives its daemons, one per test."""
     return _durable(request.param, request, tmp_path)
 
 
 @pytest.fixture(params=("memory", *_DURABLE))
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """Return each place there is."""
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
+    """Return each backend, one per test."""
     if request.param == "memory":
-        return MemoryPlace()
+        return MemoryBackend()
     return _durable(request.param, request, tmp_path)
 
 
 @pytest.fixture
-def durables(request: pytest.FixtureRequest, tmp_path: Path) -> list[DurablePlace]:
-    """Return all the places that outlive their daemons: for what takes time, and can take it side by side."""
+def durable_backends(request: pytest.FixtureRequest, tmp_path: Path) -> list[DurableBackend]:
+    """Return all durable backends, for a slow test that can use them at the same time."""
     return [_durable(name, request, tmp_path) for name in _DURABLE]
 
 
-def _durable(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> DurablePlace:
+def _durable(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> DurableBackend:
     if name == "sqlite":
-        return SqlitePlace(tmp_path / "scopes.db")
+        return SqliteBackend(tmp_path / "scopes.db")
     server: RedisServer = request.getfixturevalue(f"{name}_server")
-    return RedisPlace(server)
+    return RedisBackend(server)
 
 
 @pytest.fixture
 def new_scope() -> Callable[[], str]:
-    """Return a source of scope names that nobody has used: servers are shared by all tests."""
+    """Return a function that makes unused scope names. They must be unique, because all tests share the servers."""
     return lambda: f"test-{secrets.token_hex(8)}"
 
 
 @pytest.fixture
 def scope(new_scope: Callable[[], str]) -> str:
-    """Return the name of a scope that there is not yet."""
+    """Return the name of a scope that does not exist yet."""
     return new_scope()
 
 
 @pytest.fixture
-def chance() -> random.Random:
-    """Return a source of chance whose seed a failing test shows."""
+def rng() -> random.Random:
+    """Return a random number generator. Its seed is in the output of a failing test."""
     seed = secrets.randbits(32)
     print(f"seed {seed}")
     return random.Random(seed)

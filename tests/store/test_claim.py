@@ -1,4 +1,4 @@
-"""Who may write a scope: claims, leases, and what becomes of a former owner."""
+"""Claims: who may write a scope, when a lease ends, and how a former owner is fenced."""
 
 import subprocess
 import sys
@@ -6,121 +6,121 @@ import sys
 import pytest
 import trio
 
-from tests.support.stores import PATIENCE, DurablePlace, Place, mounted, regular, stored, stranger
+from tests.support.stores import TIMEOUT, Backend, DurableBackend, claimed, regular, remote_owner, stored
 from vfsd.errors import Fenced, ScopeBusy, ScopeMissing
 from vfsd.store.base import LEASE_SECONDS, ClaimTerms
 from vfsd.store.owner import Owner, from_json
 from vfsd.tree.change import Limits, PutInode
 
-EXISTING, BY_FORCE = ClaimTerms(create=False), ClaimTerms(take_over=True)
+EXISTING, TAKE_OVER = ClaimTerms(create=False), ClaimTerms(take_over=True)
 
 
-def dead_process() -> Owner:
-    """Return a daemon of this host that has ended, without releasing anything."""
+def dead_owner() -> Owner:
+    """Return an owner on this host whose process has ended without releasing its scope."""
     script = "from vfsd.store.owner import this_process; print(this_process('/mnt/dead').to_json())"
     return from_json(subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True).stdout)
 
 
-async def test_a_new_scope_is_created_once(place: Place, scope: str) -> None:
-    async with mounted(place, scope) as first:
+async def test_a_new_scope_is_created_once(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope) as first:
         assert first.claim.created
         assert first.claim.scope == scope
-    async with mounted(place, scope) as second:
+    async with claimed(backend, scope) as second:
         assert not second.claim.created
 
 
-async def test_a_missing_scope_is_not_created_against_the_terms(place: Place, scope: str) -> None:
+async def test_a_missing_scope_is_not_created_if_the_terms_forbid_it(backend: Backend, scope: str) -> None:
     with pytest.raises(ScopeMissing, match=scope):
-        async with mounted(place, scope, terms=EXISTING):
+        async with claimed(backend, scope, terms=EXISTING):
             pass
-    async with mounted(place, scope) as mount:
-        assert mount.claim.created
+    async with claimed(backend, scope) as writer:
+        assert writer.claim.created
 
 
-async def test_an_existing_scope_satisfies_the_terms(place: Place, scope: str) -> None:
-    async with mounted(place, scope):
+async def test_an_existing_scope_can_be_claimed_if_the_terms_forbid_to_create_one(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope):
         pass
-    async with mounted(place, scope, terms=EXISTING) as mount:
-        assert not mount.claim.created
+    async with claimed(backend, scope, terms=EXISTING) as writer:
+        assert not writer.claim.created
 
 
-async def test_a_living_owner_is_named_and_left_alone(place: Place, scope: str) -> None:
-    async with mounted(place, scope, stranger("/mnt/first")) as first:
+async def test_a_claim_fails_and_names_the_living_owner_which_goes_on(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope, remote_owner("/mnt/first")) as first:
         with pytest.raises(ScopeBusy, match=r"far\.example, pid 4711, at /mnt/first, since \d+ s ago"):
-            async with mounted(place, scope):
+            async with claimed(backend, scope):
                 pass
         await first.commit(PutInode(2, regular()))
-    assert set((await stored(place, scope)).inodes) == {2}
+    assert set((await stored(backend, scope)).inodes) == {2}
 
 
-async def test_a_living_owner_can_be_taken_over(place: Place, scope: str) -> None:
-    async with mounted(place, scope) as first, mounted(place, scope, terms=BY_FORCE) as second:
+async def test_take_over_fences_a_living_owner(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope) as first, claimed(backend, scope, terms=TAKE_OVER) as second:
         assert not second.claim.created
         await second.commit(PutInode(2, regular()))
         with pytest.raises(Fenced):
             await first.commit(PutInode(3, regular()))
         await second.commit(PutInode(4, regular()))
-    assert set((await stored(place, scope)).inodes) == {2, 4}
+    assert set((await stored(backend, scope)).inodes) == {2, 4}
 
 
-async def test_a_fenced_owner_hears_who_has_the_scope(durable: DurablePlace, scope: str) -> None:
-    new = stranger("/mnt/new")
-    async with mounted(durable, scope) as first, mounted(durable, scope, new, BY_FORCE):
+async def test_the_error_of_a_fenced_owner_names_the_new_owner(durable_backend: DurableBackend, scope: str) -> None:
+    new = remote_owner("/mnt/new")
+    async with claimed(durable_backend, scope) as first, claimed(durable_backend, scope, new, TAKE_OVER):
         for _ in range(2):
             with pytest.raises(Fenced, match=r"far\.example, pid 4711, at /mnt/new"):
                 await first.commit(PutInode(3, regular()))
 
 
-async def test_a_fenced_owner_stays_fenced_when_the_new_one_has_gone(place: Place, scope: str) -> None:
-    async with mounted(place, scope) as first:
-        async with mounted(place, scope, terms=BY_FORCE):
+async def test_a_fenced_owner_stays_fenced_after_the_new_owner_has_released(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope) as first:
+        async with claimed(backend, scope, terms=TAKE_OVER):
             pass
         with pytest.raises(Fenced):
             await first.commit(PutInode(3, regular()))
-    assert not (await stored(place, scope)).inodes
+    assert not (await stored(backend, scope)).inodes
 
 
-async def test_release_ends_nobody_elses_claim(place: Place, scope: str) -> None:
-    async with mounted(place, scope) as first, mounted(place, scope, terms=BY_FORCE) as second:
+async def test_the_release_of_a_fenced_owner_does_not_end_the_new_claim(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope) as first, claimed(backend, scope, terms=TAKE_OVER) as second:
         await first.claim.release()
         with pytest.raises(ScopeBusy):
-            async with mounted(place, scope):
+            async with claimed(backend, scope):
                 pass
         await second.commit(PutInode(2, regular()))
 
 
-async def test_a_released_scope_can_be_claimed_at_once(place: Place, scope: str) -> None:
+async def test_a_released_scope_can_be_claimed_at_once(backend: Backend, scope: str) -> None:
     for _ in range(3):
-        store = place.open()
-        claim = await store.claim(scope, stranger(), ClaimTerms())
+        store = backend.open()
+        claim = await store.claim(scope, remote_owner(), ClaimTerms())
         await claim.release()
         await claim.release()
         await store.aclose()
 
 
-async def test_an_owner_whose_process_has_ended_is_taken_over_at_once(place: Place, scope: str) -> None:
-    store = place.open()
-    await store.claim(scope, dead_process(), ClaimTerms())
+async def test_a_scope_whose_owner_process_has_ended_can_be_claimed_at_once(backend: Backend, scope: str) -> None:
+    store = backend.open()
+    await store.claim(scope, dead_owner(), ClaimTerms())
     await store.aclose()
-    async with mounted(place, scope) as mount:
-        await mount.commit(PutInode(2, regular()))
-    assert set((await stored(place, scope)).inodes) == {2}
+    async with claimed(backend, scope) as writer:
+        await writer.commit(PutInode(2, regular()))
+    assert set((await stored(backend, scope)).inodes) == {2}
 
 
-async def test_an_owner_not_heard_of_for_long_is_taken_over(durable: DurablePlace, scope: str) -> None:
-    frozen = durable.open()
-    await frozen.claim(scope, stranger(), ClaimTerms())
-    durable.end_lease(scope)
-    async with mounted(durable, scope) as mount:
-        await mount.commit(PutInode(2, regular()))
+async def test_a_scope_whose_lease_has_ended_can_be_claimed(durable_backend: DurableBackend, scope: str) -> None:
+    frozen = durable_backend.open()
+    await frozen.claim(scope, remote_owner(), ClaimTerms())
+    durable_backend.end_lease(scope)
+    async with claimed(durable_backend, scope) as writer:
+        await writer.commit(PutInode(2, regular()))
     await frozen.aclose()
 
 
-async def keep_and_lose(place: DurablePlace, scope: str) -> None:
-    """Keep a claim until its lease has been put off, let someone else take it, and wait until it is given up."""
-    store = place.open()
-    claim = await store.claim(scope, stranger(), ClaimTerms())
-    given = place.lease_end(scope)
+async def keep_and_lose(backend: DurableBackend, scope: str) -> None:
+    """Keep a claim until its lease is renewed, take the scope over, and wait until ``keep`` returns."""
+    store = backend.open()
+    claim = await store.claim(scope, remote_owner(), ClaimTerms())
+    first_end = backend.lease_end(scope)
     ended = trio.Event()
 
     async def keep() -> None:
@@ -129,44 +129,46 @@ async def keep_and_lose(place: DurablePlace, scope: str) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep)
-        while place.lease_end(scope) < given + LEASE_SECONDS * 10**9 / 4:  # noqa: ASYNC110 (no event: it is far away)
+        while backend.lease_end(scope) < first_end + LEASE_SECONDS * 10**9 / 4:  # noqa: ASYNC110 (the lease is in the store: no event tells)
             await trio.sleep(0.05)
         assert not ended.is_set()
-        async with mounted(place, scope, terms=BY_FORCE):
+        async with claimed(backend, scope, terms=TAKE_OVER):
             await ended.wait()
         with pytest.raises(Fenced):
             claim.raise_if_unusable()
     await store.aclose()
 
 
-async def test_a_kept_claim_outlives_its_lease_and_ends_when_it_is_taken(
-    durables: list[DurablePlace], scope: str
+async def test_keep_renews_the_lease_and_returns_when_the_scope_is_taken_over(
+    durable_backends: list[DurableBackend], scope: str
 ) -> None:
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(TIMEOUT):
         async with trio.open_nursery() as nursery:
-            for place in durables:
-                nursery.start_soon(keep_and_lose, place, scope)
+            for backend in durable_backends:
+                nursery.start_soon(keep_and_lose, backend, scope)
 
 
-async def test_a_claim_known_to_be_lost_is_refused_before_anything_is_sent(durable: DurablePlace, scope: str) -> None:
-    async with mounted(durable, scope) as first:
+async def test_a_claim_that_is_known_to_be_lost_raises_without_a_commit(
+    durable_backend: DurableBackend, scope: str
+) -> None:
+    async with claimed(durable_backend, scope) as first:
         first.claim.raise_if_unusable()
-        async with mounted(durable, scope, stranger("/mnt/new"), BY_FORCE):
+        async with claimed(durable_backend, scope, remote_owner("/mnt/new"), TAKE_OVER):
             with pytest.raises(Fenced):
                 await first.commit(PutInode(3, regular()))
             with pytest.raises(Fenced, match="/mnt/new"):
                 first.claim.raise_if_unusable()
 
 
-async def test_limits_stay_until_they_are_changed(place: Place, scope: str) -> None:
-    async with mounted(place, scope, terms=ClaimTerms(limits=Limits(max_bytes=10**15, max_files=5))) as mount:
-        assert mount.claim.limits == Limits(10**15, 5, None)
-    async with mounted(place, scope) as mount:
-        assert mount.claim.limits == Limits(10**15, 5, None)
+async def test_limits_stay_until_they_are_changed(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope, terms=ClaimTerms(limits=Limits(max_bytes=10**15, max_files=5))) as writer:
+        assert writer.claim.limits == Limits(10**15, 5, None)
+    async with claimed(backend, scope) as writer:
+        assert writer.claim.limits == Limits(10**15, 5, None)
     changed = ClaimTerms(create=False, limits=Limits(max_files=0, max_file_bytes=7))
-    async with mounted(place, scope, terms=changed) as mount:
-        assert (mount.claim.limits.max_bytes, mount.claim.limits.max_file_bytes) == (10**15, 7)
-        assert not mount.claim.limits.max_files
-    async with mounted(place, scope) as mount:
-        assert (mount.claim.limits.max_bytes, mount.claim.limits.max_file_bytes) == (10**15, 7)
-        assert not mount.claim.limits.max_files
+    async with claimed(backend, scope, terms=changed) as writer:
+        assert (writer.claim.limits.max_bytes, writer.claim.limits.max_file_bytes) == (10**15, 7)
+        assert not writer.claim.limits.max_files
+    async with claimed(backend, scope) as writer:
+        assert (writer.claim.limits.max_bytes, writer.claim.limits.max_file_bytes) == (10**15, 7)
+        assert not writer.claim.limits.max_files

@@ -1,4 +1,4 @@
-"""A scope comes back whole, in whatever order and however often a store yields its records."""
+"""Hydration: the tree is complete, whatever the order of the records and however often they come; damage is refused."""
 
 import stat
 from collections.abc import AsyncIterator
@@ -17,8 +17,8 @@ DIRECTORY = Attributes(stat.S_IFDIR | 0o755, 3, 0, 0, 0, 0, 1, 1, 1)
 FILE = Attributes(stat.S_IFREG | 0o644, 1, 0, 0, 0, 0, 1, 1, 1)
 
 
-class Stuttering(MemoryStore):
-    """Yields everything twice, as HSCAN may while a hash grows (Redis documentation, SCAN, "guarantees")."""
+class RepeatingStore(MemoryStore):
+    """Yields every batch twice, as HSCAN may do while a hash grows (Redis documentation, SCAN, "guarantees")."""
 
     async def load(self, scope: str) -> AsyncIterator[Batch]:
         async for batch in super().load(scope):
@@ -27,7 +27,7 @@ class Stuttering(MemoryStore):
 
 
 async def _fill(store: Store) -> Claim:
-    """Make ``/b/a/file`` such that *a*'s name is the first of its directory and *b*'s a later one of its own."""
+    """Make ``/b/a/file``. The entry of *a* has the first cookie of its directory, and the entry of *b* a later one."""
     claim = await store.claim("scope", this_process("/mnt"), ClaimTerms())
     ops = (
         PutInode(ROOT, DIRECTORY),
@@ -42,28 +42,28 @@ async def _fill(store: Store) -> Claim:
     return claim
 
 
-def _silent(_done: int, _total: int) -> None:
+def _ignore_progress(_done: int, _total: int) -> None:
     """Ignore progress."""
 
 
-async def test_records_that_come_twice_count_once() -> None:
-    store = Stuttering()
+async def test_a_record_that_comes_twice_counts_once() -> None:
+    store = RepeatingStore()
     await _fill(store)
-    tree = await hydrate(store, "scope", _silent)
+    tree = await hydrate(store, "scope", _ignore_progress)
     assert tree.inodes[4].attributes == FILE
     assert list(tree.directory(3).entries) == [b"file"]
 
 
-async def test_a_directory_may_have_been_named_before_the_one_that_holds_it() -> None:
+async def test_the_entry_of_a_directory_may_be_older_than_that_of_its_parent() -> None:
     store = MemoryStore()
     await _fill(store)
-    tree = await hydrate(store, "scope", _silent)
+    tree = await hydrate(store, "scope", _ignore_progress)
     assert tree.is_below(3, 2)
     assert tree.inodes[2].attributes.nlink == 3
 
 
-NO_NAMES = [b"a/b", b"a\0b", b".", b"..", b"n" * 256]
-NO_CHUNKS = {
+INVALID_NAMES = [b"a/b", b"a\0b", b".", b"..", b"n" * 256]
+INVALID_CHUNKS = {
     "numbered below zero": {-1: b"x"},
     "beyond the end": {2: b"x"},
     "far beyond the end": {1 << 60: b"x"},
@@ -72,20 +72,20 @@ NO_CHUNKS = {
 }
 
 
-@pytest.mark.parametrize("name", NO_NAMES)
-async def test_a_name_that_no_kernel_could_ask_for_is_damage(name: bytes) -> None:
+@pytest.mark.parametrize("name", INVALID_NAMES)
+async def test_a_name_that_no_kernel_can_ask_for_is_damage(name: bytes) -> None:
     store = MemoryStore()
     claim = await _fill(store)
     ops = (PutInode(5, FILE), PutEntry(ROOT, name, 5, FIRST_COOKIE + 8))
     await claim.commit(Change(ops, grows=True))
     with pytest.raises(ScopeDamaged, match="no directory can hold such a name"):
-        await hydrate(store, "scope", _silent)
-    tree = await hydrate(store, "scope", _silent, salvage=True)
+        await hydrate(store, "scope", _ignore_progress)
+    tree = await hydrate(store, "scope", _ignore_progress, salvage=True)
     assert list(tree.directory(ROOT).entries) == [b"b"]
 
 
-@pytest.mark.parametrize("chunks", NO_CHUNKS.values(), ids=NO_CHUNKS)
-async def test_a_chunk_that_is_none_or_lies_outside_its_file_is_damage(chunks: dict[int, bytes]) -> None:
+@pytest.mark.parametrize("chunks", INVALID_CHUNKS.values(), ids=INVALID_CHUNKS)
+async def test_a_chunk_with_a_wrong_size_or_outside_its_file_is_damage(chunks: dict[int, bytes]) -> None:
     store = MemoryStore()
     claim = await _fill(store)
     ops: tuple[Op, ...] = (
@@ -94,15 +94,15 @@ async def test_a_chunk_that_is_none_or_lies_outside_its_file_is_damage(chunks: d
     )
     await claim.commit(Change(ops, grows=True))
     with pytest.raises(ScopeDamaged, match=r"1 damaged records: chunk -?[0-9]+ of inode 4: "):
-        await hydrate(store, "scope", _silent)
-    tree = await hydrate(store, "scope", _silent, salvage=True)
+        await hydrate(store, "scope", _ignore_progress)
+    tree = await hydrate(store, "scope", _ignore_progress, salvage=True)
     assert tree.inodes[4].chunks == {1: b"sound"}
     assert tree.content_bytes == len(b"sound")
 
 
-async def test_content_of_what_is_no_file_is_damage() -> None:
+async def test_a_chunk_of_a_directory_is_damage() -> None:
     store = MemoryStore()
     claim = await _fill(store)
     await claim.commit(Change((PutChunks(3, {0: b"x"}),), grows=True))
     with pytest.raises(ScopeDamaged, match="chunk 0 of inode 3: "):
-        await hydrate(store, "scope", _silent)
+        await hydrate(store, "scope", _ignore_progress)

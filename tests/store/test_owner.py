@@ -1,4 +1,4 @@
-"""Whether an owner is gone: only if that is certain. What /proc does not show may live all the same."""
+"""An owner counts as gone only if that is certain. A process that /proc does not show may still be alive."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _ASK_AS_NOBODY = (
     "import os, sys; from vfsd.store.owner import from_json; owner = from_json(sys.argv[1]);"
     "os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534); print(owner.is_gone())"
 )
-"""It turns into nobody only now, for the checkout may lie where nobody may not read."""
+"""It becomes the user nobody only after the imports, because nobody may not be allowed to read the checkout."""
 
 
 @pytest.fixture
@@ -37,12 +37,12 @@ def process() -> Iterator[tuple[subprocess.Popen[str], Owner]]:
 
 
 def _asked(program: str, owner: Owner, *prefix: str) -> str:
-    """Return what another process says of *owner*."""
+    """Run *program* in another process with *owner* as its argument, and return its output."""
     command = [*prefix, sys.executable, "-c", program, owner.to_json()]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_process_is_gone_once_it_has_ended_even_as_a_zombie(process: tuple[subprocess.Popen[str], Owner]) -> None:
+def test_an_ended_process_is_gone_also_while_it_is_a_zombie(process: tuple[subprocess.Popen[str], Owner]) -> None:
     living, owner = process
     assert not owner.is_gone()
     living.kill()
@@ -52,12 +52,14 @@ def test_a_process_is_gone_once_it_has_ended_even_as_a_zombie(process: tuple[sub
     assert owner.is_gone()
 
 
-def test_another_process_of_that_number_is_not_the_owner() -> None:
+def test_an_owner_is_gone_if_its_pid_belongs_to_a_process_with_another_start_time() -> None:
     record = json.loads(this_process("/mnt").to_json())
     assert from_json(json.dumps({**record, "started": record["started"] + 1})).is_gone()
 
 
-def test_who_has_no_descriptor_to_look_with_does_not_know(process: tuple[subprocess.Popen[str], Owner]) -> None:
+def test_an_owner_is_not_gone_for_a_process_without_a_free_descriptor(
+    process: tuple[subprocess.Popen[str], Owner],
+) -> None:
     living, owner = process
     assert _asked(_ASK_WITHOUT_DESCRIPTORS, owner) == "False"
     living.kill()
@@ -66,7 +68,7 @@ def test_who_has_no_descriptor_to_look_with_does_not_know(process: tuple[subproc
     assert _asked(_ASK, owner) == "True"
 
 
-def test_a_process_of_another_user_that_proc_hides_lives(process: tuple[subprocess.Popen[str], Owner]) -> None:
+def test_a_process_that_proc_hides_is_not_gone(process: tuple[subprocess.Popen[str], Owner]) -> None:
     living, owner = process
     prefix = ("unshare", "--mount", "sh", "-c", 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh")
     assert _asked(_ASK_AS_NOBODY, owner, *prefix) == "False"
@@ -75,7 +77,7 @@ def test_a_process_of_another_user_that_proc_hides_lives(process: tuple[subproce
     assert _asked(_ASK_AS_NOBODY, owner, *prefix) == "True"
 
 
-def test_what_a_newer_vfsd_added_is_left_out_and_what_is_missing_is_damage() -> None:
+def test_an_unknown_field_is_ignored_and_a_missing_field_is_damage() -> None:
     owner = this_process("/mnt")
     record = json.loads(owner.to_json())
     assert from_json(json.dumps({**record, "added": [1]})) == owner

@@ -1,134 +1,136 @@
-"""The scopes of a store as a whole: listing them, destroying one, and how much room there is."""
+"""The list of scopes, destroying a scope, and the capacity of a store."""
 
 from collections.abc import Callable
 
 import pytest
 
-from tests.store.test_claim import dead_process
-from tests.support.stores import DurablePlace, Place, mounted, regular, stored, stranger
+from tests.store.test_claim import dead_owner
+from tests.support.stores import Backend, DurableBackend, claimed, regular, remote_owner, stored
 from vfsd import clock
 from vfsd.errors import Fenced, ScopeBusy, ScopeMissing
 from vfsd.store.base import ClaimTerms, ScopeSummary
 from vfsd.tree.change import DropInode, PutChunks, PutEntry, PutInode
 
 
-async def listed(place: Place, *names: str) -> list[ScopeSummary]:
-    """Return what a listing says of *names*."""
-    store = place.open()
+async def listed(backend: Backend, *names: str) -> list[ScopeSummary]:
+    """Return the summaries of the scopes *names*."""
+    store = backend.open()
     try:
         return [summary for summary in await store.scopes() if summary.name in names]
     finally:
         await store.aclose()
 
 
-async def drop(place: Place, scope: str) -> None:
-    store = place.open()
+async def drop(backend: Backend, scope: str) -> None:
+    store = backend.open()
     try:
         await store.drop(scope)
     finally:
         await store.aclose()
 
 
-async def test_scopes_are_listed_by_name_with_what_they_hold(place: Place, new_scope: Callable[[], str]) -> None:
+async def test_scopes_are_listed_by_name_with_their_number_of_files(
+    backend: Backend, new_scope: Callable[[], str]
+) -> None:
     names = [new_scope() for _ in range(3)]
     before = clock.now()
     for files, name in enumerate(names):
-        async with mounted(place, name) as mount:
-            await mount.commit(*(PutInode(ino, regular()) for ino in range(2, 2 + files)))
-    found = await listed(place, *names)
+        async with claimed(backend, name) as writer:
+            await writer.commit(*(PutInode(ino, regular()) for ino in range(2, 2 + files)))
+    found = await listed(backend, *names)
     assert [summary.name for summary in found] == sorted(names)
     assert {summary.name: summary.files for summary in found} == {name: files for files, name in enumerate(names)}
     assert all(before <= summary.created_ns <= clock.now() for summary in found)
     assert all(summary.owner is None for summary in found)
 
 
-async def test_a_listing_says_who_holds_a_scope(place: Place, scope: str) -> None:
-    owner = stranger("/mnt/here")
-    async with mounted(place, scope, owner) as mount:
-        await mount.commit(PutInode(2, regular()), PutInode(3, regular()))
-        await mount.commit(DropInode(3, regular()), grows=False)
-        (summary,) = await listed(place, scope)
+async def test_the_list_shows_the_owner_of_a_scope(backend: Backend, scope: str) -> None:
+    owner = remote_owner("/mnt/here")
+    async with claimed(backend, scope, owner) as writer:
+        await writer.commit(PutInode(2, regular()), PutInode(3, regular()))
+        await writer.commit(DropInode(3, regular()), grows=False)
+        (summary,) = await listed(backend, scope)
         assert (summary.owner, summary.files) == (owner, 1)
-    (summary,) = await listed(place, scope)
+    (summary,) = await listed(backend, scope)
     assert summary.owner is None
 
 
-async def test_a_destroyed_scope_is_gone_and_others_are_not(place: Place, scope: str) -> None:
+async def test_destroying_a_scope_keeps_the_others(backend: Backend, scope: str) -> None:
     neighbour = f"{scope}-2"
     for name in (scope, neighbour):
-        async with mounted(place, name) as mount:
-            await mount.commit(PutInode(2, regular()), PutEntry(1, b"a", 2, 3), PutChunks(2, {0: b"x"}))
-    await drop(place, scope)
+        async with claimed(backend, name) as writer:
+            await writer.commit(PutInode(2, regular()), PutEntry(1, b"a", 2, 3), PutChunks(2, {0: b"x"}))
+    await drop(backend, scope)
     with pytest.raises(ScopeMissing):
-        await stored(place, scope)
-    assert [summary.name for summary in await listed(place, scope, neighbour)] == [neighbour]
-    found = await stored(place, neighbour)
+        await stored(backend, scope)
+    assert [summary.name for summary in await listed(backend, scope, neighbour)] == [neighbour]
+    found = await stored(backend, neighbour)
     assert (set(found.inodes), set(found.entries), set(found.chunks)) == ({2}, {(1, b"a")}, {(2, 0)})
 
 
-async def test_a_destroyed_scope_leaves_nothing_behind(durable: DurablePlace, scope: str) -> None:
-    async with mounted(durable, scope) as mount:
-        await mount.commit(*(PutInode(ino, regular()) for ino in range(2, 1202)))
-        await mount.commit(PutEntry(1, b"a", 2, 3), *(PutChunks(ino, {0: b"x", 9: b"y"}) for ino in range(2, 1202)))
-        await mount.commit(DropInode(3, regular()), DropInode(4, regular()), grows=False)
-    await drop(durable, scope)
-    assert durable.remains(scope) == []
+async def test_destroying_a_scope_deletes_all_its_data(durable_backend: DurableBackend, scope: str) -> None:
+    async with claimed(durable_backend, scope) as writer:
+        await writer.commit(*(PutInode(ino, regular()) for ino in range(2, 1202)))
+        await writer.commit(PutEntry(1, b"a", 2, 3), *(PutChunks(ino, {0: b"x", 9: b"y"}) for ino in range(2, 1202)))
+        await writer.commit(DropInode(3, regular()), DropInode(4, regular()), grows=False)
+    await drop(durable_backend, scope)
+    assert durable_backend.leftover_data(scope) == []
 
 
-async def test_a_scope_made_anew_holds_nothing_of_the_old_one(place: Place, scope: str) -> None:
-    async with mounted(place, scope) as mount:
-        await mount.commit(PutInode(2, regular()), PutEntry(1, b"a", 2, 3), PutChunks(2, {0: b"x"}))
-    await drop(place, scope)
-    async with mounted(place, scope) as mount:
-        assert mount.claim.created
-        await mount.commit(PutInode(2, regular()))
-    found = await stored(place, scope)
+async def test_a_scope_that_is_created_again_is_empty(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope) as writer:
+        await writer.commit(PutInode(2, regular()), PutEntry(1, b"a", 2, 3), PutChunks(2, {0: b"x"}))
+    await drop(backend, scope)
+    async with claimed(backend, scope) as writer:
+        assert writer.claim.created
+        await writer.commit(PutInode(2, regular()))
+    found = await stored(backend, scope)
     assert (set(found.inodes), found.entries, found.chunks) == ({2}, {}, {})
 
 
-async def test_a_mounted_scope_is_not_destroyed(place: Place, scope: str) -> None:
-    async with mounted(place, scope, stranger("/mnt/here")) as mount:
-        await mount.commit(PutInode(2, regular()))
+async def test_a_claimed_scope_cannot_be_destroyed(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope, remote_owner("/mnt/here")) as writer:
+        await writer.commit(PutInode(2, regular()))
         with pytest.raises(ScopeBusy, match=r"far\.example, pid 4711, at /mnt/here"):
-            await drop(place, scope)
-        await mount.commit(PutInode(3, regular()))
-    assert set((await stored(place, scope)).inodes) == {2, 3}
+            await drop(backend, scope)
+        await writer.commit(PutInode(3, regular()))
+    assert set((await stored(backend, scope)).inodes) == {2, 3}
 
 
-async def test_a_missing_scope_cannot_be_destroyed(place: Place, scope: str) -> None:
+async def test_a_missing_scope_cannot_be_destroyed(backend: Backend, scope: str) -> None:
     with pytest.raises(ScopeMissing, match=scope):
-        await drop(place, scope)
+        await drop(backend, scope)
 
 
-async def test_the_scope_of_an_ended_process_is_destroyed_at_once(place: Place, scope: str) -> None:
-    store = place.open()
-    await store.claim(scope, dead_process(), ClaimTerms())
+async def test_a_scope_whose_owner_process_has_ended_can_be_destroyed_at_once(backend: Backend, scope: str) -> None:
+    store = backend.open()
+    await store.claim(scope, dead_owner(), ClaimTerms())
     await store.aclose()
-    await drop(place, scope)
-    assert not await listed(place, scope)
+    await drop(backend, scope)
+    assert not await listed(backend, scope)
 
 
-@pytest.mark.parametrize("made_anew", [False, True])
-async def test_a_frozen_owner_writes_nothing_after_its_scope_was_destroyed(
-    durable: DurablePlace, scope: str, made_anew: bool
+@pytest.mark.parametrize("created_again", [False, True])
+async def test_a_frozen_owner_cannot_write_after_its_scope_is_destroyed(
+    durable_backend: DurableBackend, scope: str, created_again: bool
 ) -> None:
-    async with mounted(durable, scope) as frozen:
+    async with claimed(durable_backend, scope) as frozen:
         await frozen.commit(PutInode(2, regular()))
-        durable.end_lease(scope)
-        await drop(durable, scope)
-        if made_anew:
-            async with mounted(durable, scope):
+        durable_backend.end_lease(scope)
+        await drop(durable_backend, scope)
+        if created_again:
+            async with claimed(durable_backend, scope):
                 pass
         with pytest.raises(Fenced, match=scope):
             await frozen.commit(PutInode(3, regular()), PutEntry(1, b"a", 3, 3), PutChunks(3, {0: b"x"}))
-    if made_anew:
-        found = await stored(durable, scope)
+    if created_again:
+        found = await stored(durable_backend, scope)
         assert (found.inodes, found.entries, found.chunks) == ({}, {}, {})
     else:
-        assert not await listed(durable, scope)
+        assert not await listed(durable_backend, scope)
 
 
-async def test_there_is_room(place: Place, scope: str) -> None:
-    async with mounted(place, scope) as mount:
-        capacity = await mount.store.capacity()
+async def test_a_store_has_free_capacity(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope) as writer:
+        capacity = await writer.store.capacity()
     assert 0 < capacity.free <= capacity.total

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import trio
 
-from tests.support.stores import stranger
+from tests.support.stores import remote_owner
 from vfsd.config import DirectoryMtime
 from vfsd.scope.background import BackgroundTasks
 from vfsd.scope.hooks import KernelCache, NoKernelCache
@@ -75,7 +75,7 @@ async def scope_in_memory(
 ) -> AsyncIterator[ScopeInMemory]:
     """Claim the scope of *store*, load it, and release it at the end. A new scope gets its root directory."""
     store = store or MemoryStore()
-    claim = await store.claim(SCOPE, stranger(), terms)
+    claim = await store.claim(SCOPE, remote_owner(), terms)
     tree = await hydrate(store, SCOPE, lambda _done, _total: None)
     async with trio.open_nursery() as nursery:
         options = VolumeOptions(directory_mtime, MemoryLimit(memory))

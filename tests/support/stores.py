@@ -1,7 +1,7 @@
-"""Places where a store can keep scopes, for tests that run over all of them, and a look behind their backs.
+"""Backends for tests that run over every store, and what these tests need: owners, writers, all records of a scope.
 
-A test opens any number of stores on one place, as daemons would. The vandals know each layout, as docs/format.md has
-it for Redis, and damage what is stored as no vfsd would.
+A backend keeps scopes. A test opens any number of stores on one backend, as several daemons do. The durable backends
+can also inspect and damage what is stored: they access SQLite and Redis (docs/format.md) directly, without vfsd.
 """
 
 import abc
@@ -23,20 +23,20 @@ from vfsd.store.owner import Owner
 from vfsd.store.url import open_store
 from vfsd.tree.change import Attributes, Change, Op, PutChunks, PutEntry, PutInode
 
-PATIENCE = 60.0
-"""Seconds after which a condition that should come true is given up. No test passes or fails by less."""
+TIMEOUT = 60.0
+"""How long (s) a test waits for a condition before it fails. It is long, so a slow machine fails no test."""
 
 
-class Place(abc.ABC):
-    """Where scopes are kept, whoever opens it."""
+class Backend(abc.ABC):
+    """Something that keeps scopes, and that several stores can open."""
 
     @abc.abstractmethod
     def open(self, options: StoreOptions = StoreOptions()) -> Store:  # noqa: B008 (immutable)
-        """Return another store on this place."""
+        """Return a new store on this backend."""
 
 
-class MemoryPlace(Place):
-    """Scopes of this process: there is but one store on it."""
+class MemoryBackend(Backend):
+    """Scopes in this process. All stores on it are the same object."""
 
     def __init__(self) -> None:
         self._store = MemoryStore()
@@ -45,8 +45,8 @@ class MemoryPlace(Place):
         return self._store
 
 
-class DurablePlace(Place):
-    """Scopes that outlive who wrote them, and the means to damage them."""
+class DurableBackend(Backend):
+    """Scopes that outlive the process that wrote them, and methods that inspect or damage them."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -55,51 +55,51 @@ class DurablePlace(Place):
         return open_store(self.url, options)
 
     @abc.abstractmethod
-    def spoil_inode(self, scope: str, ino: int) -> str:
-        """Let the record of *ino* make no sense. Return a part of the key that a report must name."""
+    def corrupt_inode(self, scope: str, ino: int) -> str:
+        """Make the record of *ino* unreadable. Return the part of its key that a damage report must contain."""
 
     @abc.abstractmethod
-    def spoil_entry(self, scope: str, parent: int, name: bytes) -> str:
-        """Let the entry *name* make no sense. Return a part of the key that a report must name."""
+    def corrupt_entry(self, scope: str, parent: int, name: bytes) -> str:
+        """Make the entry *name* unreadable. Return the part of its key that a damage report must contain."""
 
     @abc.abstractmethod
-    def spoil_chunk(self, scope: str, ino: int, number: int) -> str:
-        """Let a chunk be longer than chunks are. Return a part of the key that a report must name."""
+    def corrupt_chunk(self, scope: str, ino: int, number: int) -> str:
+        """Make a chunk longer than a chunk can be. Return the part of its key that a damage report must contain."""
 
     @abc.abstractmethod
     def set_format(self, scope: str, version: int) -> None:
-        """Let the scope be of another format."""
+        """Change the format version of the scope."""
 
     @abc.abstractmethod
     def end_lease(self, scope: str) -> None:
-        """Let the owner's lease be over, as if it had not been heard of for long."""
+        """End the owner's lease, as if the owner had not renewed it for a long time."""
 
     @abc.abstractmethod
     def lease_end(self, scope: str) -> int:
-        """Return when the lease ends (ns, wall clock), give or take the time of asking."""
+        """Return when the lease ends (ns, wall clock). The result may be late by the duration of the query."""
 
     @abc.abstractmethod
-    def remains(self, scope: str) -> list[str]:
-        """Return what is still kept of a destroyed *scope*, as the store calls it."""
+    def leftover_data(self, scope: str) -> list[str]:
+        """Return the names of the tables or keys that still have data of the destroyed *scope*."""
 
 
-class SqlitePlace(DurablePlace):
-    """A file at *path*."""
+class SqliteBackend(DurableBackend):
+    """A SQLite file at *path*."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"sqlite:{path}")
         self.path = path
 
-    def spoil_inode(self, scope: str, ino: int) -> str:
+    def corrupt_inode(self, scope: str, ino: int) -> str:
         self._execute("UPDATE inodes SET record = x'00' WHERE scope = :scope AND ino = :ino", scope, ino=ino)
         return f"inodes {ino}"
 
-    def spoil_entry(self, scope: str, parent: int, name: bytes) -> str:
+    def corrupt_entry(self, scope: str, parent: int, name: bytes) -> str:
         key = b"%d/%b" % (parent, name)
         self._execute("UPDATE entries SET value = x'2121' WHERE scope = :scope AND key = :key", scope, key=key)
         return f"entries {key.decode()}"
 
-    def spoil_chunk(self, scope: str, ino: int, number: int) -> str:
+    def corrupt_chunk(self, scope: str, ino: int, number: int) -> str:
         self._execute(
             "UPDATE chunks SET content = zeroblob(100000) WHERE scope = :scope AND ino = :ino AND number = :number",
             scope,
@@ -119,7 +119,7 @@ class SqlitePlace(DurablePlace):
             row = connection.execute("SELECT lease_ns FROM scopes WHERE name = ?", (scope,)).fetchone()
         return int(row[0])
 
-    def remains(self, scope: str) -> list[str]:
+    def leftover_data(self, scope: str) -> list[str]:
         with closing(sqlite3.connect(self.path)) as connection:
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
             left = {
@@ -130,30 +130,30 @@ class SqlitePlace(DurablePlace):
             return [table for table, rows in left.items() if rows.fetchone() != (0,)]
 
     def _execute(self, statement: str, scope: str, **values: int | bytes) -> None:
-        """Change exactly one row of *scope*; ``:scope`` stands for its number."""
+        """Change exactly one row of *scope*. In the statement ``:scope`` is the number of the scope."""
         with closing(sqlite3.connect(self.path)) as connection, connection:
             (number,) = connection.execute("SELECT id FROM scopes WHERE name = ?", (scope,)).fetchone()
             changed = connection.execute(statement, {"scope": number, **values}).rowcount
         assert changed == 1, f"{changed} rows changed by {statement}"
 
 
-class RedisPlace(DurablePlace):
-    """A running *server*."""
+class RedisBackend(DurableBackend):
+    """A running Redis or Valkey *server*."""
 
     def __init__(self, server: RedisServer) -> None:
         super().__init__(server.url)
         self._server = server
 
-    def spoil_inode(self, scope: str, ino: int) -> str:
-        return self._spoil(f"vfsd:{{{scope}}}:inodes", b"%d" % ino, b"\0")
+    def corrupt_inode(self, scope: str, ino: int) -> str:
+        return self._corrupt(f"vfsd:{{{scope}}}:inodes", b"%d" % ino, b"\0")
 
-    def spoil_entry(self, scope: str, parent: int, name: bytes) -> str:
-        return self._spoil(f"vfsd:{{{scope}}}:entries", b"%d/%b" % (parent, name), b"!!")
+    def corrupt_entry(self, scope: str, parent: int, name: bytes) -> str:
+        return self._corrupt(f"vfsd:{{{scope}}}:entries", b"%d/%b" % (parent, name), b"!!")
 
-    def spoil_chunk(self, scope: str, ino: int, number: int) -> str:
-        return self._spoil(f"vfsd:{{{scope}}}:data:{ino}", b"%d" % number, bytes(100_000))
+    def corrupt_chunk(self, scope: str, ino: int, number: int) -> str:
+        return self._corrupt(f"vfsd:{{{scope}}}:data:{ino}", b"%d" % number, bytes(100_000))
 
-    def _spoil(self, key: str, name: bytes, value: bytes) -> str:
+    def _corrupt(self, key: str, name: bytes, value: bytes) -> str:
         with self._client() as client:
             assert client.hset(key, name, value) == 0, f"there was no {name!r} in {key}"
         return f"{key} field {name!r}"
@@ -170,7 +170,7 @@ class RedisPlace(DurablePlace):
         with self._client() as client:
             return clock.now() + int(client.pttl(f"vfsd:{{{scope}}}:lease")) * 1_000_000
 
-    def remains(self, scope: str) -> list[str]:
+    def leftover_data(self, scope: str) -> list[str]:
         with self._client() as client:
             return [key.decode() for key in client.keys(f"vfsd:{{{scope}}}:*")]
 
@@ -180,12 +180,12 @@ class RedisPlace(DurablePlace):
             yield client
 
 
-# --- what is stored
+# --- the records of a scope
 
 
 @dataclass
-class Stored:
-    """All that a store yields of a scope, record by record."""
+class StoredRecords:
+    """Everything that a store yields for a scope."""
 
     inodes: dict[int, Attributes] = field(default_factory=dict)
     entries: dict[tuple[int, bytes], tuple[int, int]] = field(default_factory=dict)
@@ -210,13 +210,13 @@ class Stored:
             case PutChunks():
                 self.chunks.update({(op.ino, number): bytes(chunk) for number, chunk in op.chunks.items()})
             case _:
-                raise AssertionError(f"a store yields what there is, not {op}")
+                raise AssertionError(f"a store yields only records that exist, not {op}")
 
 
 @asynccontextmanager
-async def loading(place: Place, scope: str) -> AsyncIterator[AsyncIterator[Batch]]:
-    """Give what a newcomer is told of *scope*, batch by batch; it may be left before the end."""
-    store = place.open()
+async def loading(backend: Backend, scope: str) -> AsyncIterator[AsyncIterator[Batch]]:
+    """Yield the batches of *scope* from a store that is opened for this. The caller may stop before the last batch."""
+    store = backend.open()
     try:
         async with aclosing(cast("AsyncGenerator[Batch, None]", store.load(scope))) as batches:
             yield batches
@@ -224,10 +224,10 @@ async def loading(place: Place, scope: str) -> AsyncIterator[AsyncIterator[Batch
         await store.aclose()
 
 
-async def stored(place: Place, scope: str) -> Stored:
-    """Return what a newcomer finds of *scope*."""
-    found, done = Stored(), 0
-    async with loading(place, scope) as batches:
+async def stored(backend: Backend, scope: str) -> StoredRecords:
+    """Return everything that a new store finds in *scope*."""
+    found, done = StoredRecords(), 0
+    async with loading(backend, scope) as batches:
         async for batch in batches:
             assert done <= batch.done <= batch.total, "progress goes back, or beyond the end"
             done = batch.done
@@ -235,11 +235,11 @@ async def stored(place: Place, scope: str) -> Stored:
     return found
 
 
-# --- who stores
+# --- owners and writers
 
 
-def stranger(mountpoint: str = "/mnt/elsewhere") -> Owner:
-    """Return a daemon on another host: nobody here can tell whether it lives."""
+def remote_owner(mountpoint: str = "/mnt/elsewhere") -> Owner:
+    """Return an owner on another host: this host cannot find out whether it is alive."""
     return Owner(
         token=secrets.token_hex(16),
         host="far.example",
@@ -251,33 +251,33 @@ def stranger(mountpoint: str = "/mnt/elsewhere") -> Owner:
     )
 
 
-class Mount(NamedTuple):
-    """A daemon's side of a claimed scope."""
+class ScopeWriter(NamedTuple):
+    """A claimed scope, and the store that it was claimed in."""
 
     store: Store
     claim: Claim
 
     async def commit(self, *ops: Op, grows: bool = True) -> None:
-        """Store one change."""
+        """Commit *ops* as one change."""
         await self.claim.commit(Change(ops, grows))
 
 
 @asynccontextmanager
-async def mounted(
-    place: Place,
+async def claimed(
+    backend: Backend,
     scope: str,
     owner: Owner | None = None,
     terms: ClaimTerms = ClaimTerms(),  # noqa: B008 (immutable)
     options: StoreOptions = StoreOptions(),  # noqa: B008 (immutable)
-) -> AsyncIterator[Mount]:
-    """Claim *scope* and keep the claim, as a daemon does; release it at the end."""
-    store = place.open(options)
+) -> AsyncIterator[ScopeWriter]:
+    """Claim *scope* and keep the claim, as a daemon does. Release it at the end."""
+    store = backend.open(options)
     try:
         await store.check()
-        claim = await store.claim(scope, owner or stranger(), terms)
+        claim = await store.claim(scope, owner or remote_owner(), terms)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(claim.keep)
-            yield Mount(store, claim)
+            yield ScopeWriter(store, claim)
             nursery.cancel_scope.cancel()
         await claim.release()
     finally:
@@ -285,10 +285,10 @@ async def mounted(
 
 
 def regular(size: int = 1 << 40, **fields: Any) -> Attributes:
-    """Return the attributes of some regular file."""
+    """Return attributes of a regular file, with *size* and other *fields* as given."""
     return Attributes(0o100644, 1, 1000, 1000, 0, size, 1, 2, 3)._replace(**fields)
 
 
 def directory() -> Attributes:
-    """Return the attributes of some directory."""
+    """Return attributes of a directory."""
     return Attributes(0o40755, 2, 1000, 1000, 0, 0, 1, 2, 3)

@@ -1,11 +1,12 @@
-"""The contract of a store: what keeps scopes must do, and what it may not do.
+"""The contract of a store: what a store must do, and what it must not do.
 
 A store keeps the *operations* of :mod:`vfsd.tree.change` durable. It does not interpret a tree and does not cache for
 readers. It answers a commit only when the change survives the death of this process. One test suite (tests/store) runs
 over every store. This page is public and stable.
 
-A daemon calls ``check``, ``claim`` and ``load``, then runs ``Claim.keep`` beside any number of ``Claim.commit``, and
-ends with ``Claim.release`` and ``aclose``. A read-only mount needs ``check`` and ``load`` alone.
+A daemon calls ``check``, ``claim`` and ``load``. Then it runs ``Claim.keep`` in one task and ``Claim.commit`` in any
+number of other tasks. It ends with ``Claim.release`` and ``aclose``. A read-only mount needs only ``check`` and
+``load``.
 """
 
 import abc
@@ -16,8 +17,8 @@ from vfsd.store.owner import Owner
 from vfsd.tree.change import Change, Limits, Op
 
 LEASE_SECONDS = 15
-"""How long (s) a claim counts as alive after the last sign of its owner. The lease only tells the living from the dead;
-the epoch is what makes writing safe."""
+"""How long (s) an owner counts as alive after it last renewed its lease. The lease only says whether an owner is alive;
+the epoch makes writing safe."""
 
 
 class Fsync(NamedTuple):
@@ -80,14 +81,14 @@ class Claim(abc.ABC):
 
     @abc.abstractmethod
     async def keep(self) -> None:
-        """Keep the claim alive and the connection usable, until cancelled. Run it beside the commits.
+        """Keep the claim alive and the connection usable, until cancelled. Run it in its own task.
 
         It returns only when the claim is lost for good. Commits then raise Fenced.
         """
 
     @abc.abstractmethod
     async def release(self) -> None:
-        """Give the scope up, so that the next claim need not wait. Harmless if the claim is lost already."""
+        """Give the scope up, so that the next claim need not wait. It does nothing if the claim is lost already."""
 
     @abc.abstractmethod
     def raise_if_unusable(self) -> None:

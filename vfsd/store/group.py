@@ -1,8 +1,8 @@
-"""Group commit: changes that wait for the store at the same moment are made durable together.
+"""Group commit: changes that wait for the store at the same time are made durable together.
 
-The first to come leads: it hands its change, and whatever has gathered by then, to *flush*; those that come
-meanwhile wait, and one of them leads the next group. So a lone commit costs no task switch, and a crowd costs
-one round trip. Each member learns its own outcome.
+The first commit becomes the leader and flushes its own change. Commits that come during the flush wait. After the
+flush, the first of them becomes the leader of the next group, which takes all that wait, up to a size limit. So a lone
+commit costs no task switch, and many commits at once share one round trip. Each commit gets its own result.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,13 +14,14 @@ from vfsd.errors import StoreError
 from vfsd.tree.change import Change, content_size
 
 GROUP_BYTES = 4 << 20
-"""No more content than this (bytes) goes into one group, unless a single change has more."""
+"""The most content (bytes) in one group. A single change may have more."""
 
 
 class Ticket:
-    """One change on its way, to be answered by *deadline* (trio's clock).
+    """One change that is being committed. *deadline* (trio's clock) is when its caller must have an answer.
 
-    *error* is set by whoever flushes it; None means that it is stored.
+    The flush sets *error*; None means that the change is stored. *wake* is set when the ticket has its answer, or when
+    it becomes the leader. A ticket that never waited has no *wake*.
     """
 
     __slots__ = ("change", "deadline", "error", "wake")
@@ -33,13 +34,14 @@ class Ticket:
 
 
 Flush: TypeAlias = Callable[[Sequence[Ticket]], Awaitable[None]]
-"""Stores the changes of its tickets and sets the error of each that failed. Must not raise."""
+"""Stores the changes of the tickets, and sets ``error`` of each ticket that failed. It must not raise."""
 
 
 class GroupCommit:
-    """Takes changes one by one and gives them to *flush* in groups, one group at a time.
+    """Takes changes one by one, and passes them to *flush* in groups, one group at a time.
 
-    Each is to be answered within *timeout* seconds, its wait for a place in a group included.
+    Each change must be answered within *timeout* seconds, including the time that it waits for its group. ``pending``
+    is the number of changes without an answer.
     """
 
     def __init__(self, flush: Flush, timeout: float) -> None:
@@ -50,7 +52,7 @@ class GroupCommit:
         self.pending = 0
 
     async def commit(self, change: Change) -> None:
-        """Return when *change* is stored; raise its StoreError if it is not."""
+        """Store *change*. Raises its StoreError if it is not stored."""
         ticket = Ticket(change, trio.current_time() + self._timeout)
         self.pending += 1
         try:
@@ -64,7 +66,7 @@ class GroupCommit:
             raise ticket.error.with_traceback(None)
 
     async def _follow(self, ticket: Ticket) -> None:
-        """Wait until a leader has stored *ticket*, or has made it the next leader."""
+        """Wait until a leader has flushed *ticket*, or until it is the next leader: then flush the next group."""
         ticket.wake = trio.Event()
         self._waiting.append(ticket)
         try:
@@ -76,12 +78,12 @@ class GroupCommit:
             await self._lead(self._next_group())
 
     def _give_up(self, ticket: Ticket) -> None:
-        """Take *ticket* back, unless it is on its way already; if it was to lead, the next one does."""
+        """Remove *ticket* from the queue if it is still there. If it was the next leader, wake the one after it."""
         if ticket in self._waiting:
             was_first = self._waiting[0] is ticket
             self._waiting.remove(ticket)
             if was_first and ticket.wake is not None and ticket.wake.is_set():
-                self._pass_on()
+                self._wake_next_leader()
 
     async def _lead(self, group: Sequence[Ticket]) -> None:
         self._leading = True
@@ -94,16 +96,16 @@ class GroupCommit:
             for ticket in group:
                 if ticket.wake is not None:
                     ticket.wake.set()
-            self._pass_on()
+            self._wake_next_leader()
 
-    def _pass_on(self) -> None:
-        """Let the first of those waiting lead, if there is one."""
+    def _wake_next_leader(self) -> None:
+        """Make the first waiting ticket the leader, if any ticket waits."""
         self._leading = bool(self._waiting)
         if self._waiting:
-            self._waiting[0].wake.set()  # type: ignore[union-attr]  # all that wait have one
+            self._waiting[0].wake.set()  # type: ignore[union-attr]  # every waiting ticket has a wake event
 
     def _next_group(self) -> list[Ticket]:
-        """Take from those waiting as many as make one group."""
+        """Take the next group from the waiting tickets, and return it."""
         size = count = 0
         for ticket in self._waiting:
             size += content_size((ticket.change,))
@@ -115,7 +117,10 @@ class GroupCommit:
 
 
 def _fail(group: Sequence[Ticket], cause: BaseException) -> None:
-    """Tell all members of *group* that flushing it broke off: a bug, or a cancelled leader. None counts as stored."""
+    """Set an error on all tickets of *group*, whose flush was interrupted by a bug or a cancelled leader.
+
+    No ticket counts as stored then.
+    """
     for ticket in group:
         if ticket.error is None:
-            ticket.error = StoreError(f"a commit broke off, and what became of it is not known: {cause!r}")
+            ticket.error = StoreError(f"a commit was interrupted, and may or may not be stored: {cause!r}")

@@ -42,7 +42,7 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 @dataclass
-class _Scope:
+class _MemoryScope:
     created_ns: int
     owner: Owner | None = None
     limits: Limits = Limits()
@@ -118,7 +118,7 @@ class MemoryStore(Store):
 
     def __init__(self) -> None:
         self.label = "memory:"
-        self.held: dict[str, _Scope] = {}
+        self.held: dict[str, _MemoryScope] = {}
 
     async def check(self) -> list[str]:
         """Warn that nothing here outlives the daemon."""
@@ -130,7 +130,7 @@ class MemoryStore(Store):
         if held is None:
             if not terms.create:
                 raise ScopeMissing(f"there is no scope {scope} in {self.label}")
-            held, created = _Scope(clock.now()), True
+            held, created = _MemoryScope(clock.now()), True
             self.held[scope] = held
         if held.owner is not None and not terms.take_over and not held.owner.is_gone():
             raise ScopeBusy(f"scope {scope} is mounted: {held.owner.describe()}")
@@ -169,7 +169,7 @@ class MemoryStore(Store):
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    def _scope(self, scope: str) -> _Scope:
+    def _scope(self, scope: str) -> _MemoryScope:
         if scope not in self.held:
             raise ScopeMissing(f"there is no scope {scope} in {self.label}")
         return self.held[scope]

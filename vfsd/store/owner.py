@@ -1,4 +1,4 @@
-"""Who holds a scope: enough to name it to a person, and to tell on its own host whether it still lives."""
+"""The owner of a claim: enough to describe it to people, and to find out on its own host whether it is still alive."""
 
 import json
 import os
@@ -13,10 +13,10 @@ from vfsd.errors import ScopeDamaged
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """One life of one daemon.
+    """One run of a daemon.
 
-    *token* is unique to it. *host_id* identifies a boot and a process namespace, within which *pid* and
-    *started* (its start time in clock ticks, :manpage:`proc_pid_stat(5)`) identify a process.
+    *token* is unique to this run. *host_id* identifies a boot of a host and a PID namespace. In that namespace *pid*
+    and *started* (start time in clock ticks, :manpage:`proc_pid_stat(5)`) identify the process.
     """
 
     token: str
@@ -28,27 +28,27 @@ class Owner:
     since_ns: int
 
     def to_json(self) -> str:
-        """Return the owner as it is stored."""
+        """Return the owner as JSON, the form in which stores keep it."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     def is_gone(self) -> bool:
-        """Whether the daemon is known to have ended: this is its host, and its process is no more.
+        """Whether the daemon has certainly ended: it ran on this host, and its process does not exist any longer.
 
-        Where that cannot be found out (no descriptor left, no rights), it is not known.
+        If /proc cannot be read (no file descriptor left, no permission), the answer is False: the owner may be alive.
         """
         try:
-            return self.host_id == _host_id() and not _lives(self.pid, self.started)
+            return self.host_id == _host_id() and not _is_alive(self.pid, self.started)
         except OSError:
             return False
 
     def describe(self) -> str:
-        """Return one phrase for people: host, pid, mountpoint and since when."""
+        """Return one phrase for people: host, pid, mountpoint, and for how long it has the scope."""
         age = max(0, clock.now() - self.since_ns) // 1_000_000_000
         return f"host {self.host}, pid {self.pid}, at {self.mountpoint}, since {age} s ago"
 
 
 def from_json(text: str | bytes) -> Owner:
-    """Return a stored owner; what a newer vfsd may have added is left out. Raises ScopeDamaged if it is none."""
+    """Return the owner that *text* describes. Fields that a newer vfsd added are ignored. Raises ScopeDamaged."""
     try:
         record = json.loads(text)
         return Owner(**{field.name: record[field.name] for field in fields(Owner)})
@@ -59,7 +59,7 @@ def from_json(text: str | bytes) -> Owner:
 
 
 def this_process(mountpoint: str) -> Owner:
-    """Return this process as an owner that will serve *mountpoint*."""
+    """Return this process as the owner that serves *mountpoint*."""
     pid = os.getpid()
     return Owner(
         token=secrets.token_hex(16),
@@ -77,8 +77,8 @@ def _host_id() -> str:
     return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
 
 
-def _lives(pid: int, started: int) -> bool:
-    """Whether process *pid* is there and the one that *started* then. Raises OSError if that cannot be found out."""
+def _is_alive(pid: int, started: int) -> bool:
+    """Whether process *pid* exists and has this start time. Raises OSError if that cannot be found out."""
     try:
         return _started(pid) == started
     except (FileNotFoundError, ProcessLookupError):
@@ -86,9 +86,9 @@ def _lives(pid: int, started: int) -> bool:
 
 
 def _can_be_signalled(pid: int) -> bool:
-    """Whether there is a process *pid*: /proc may hide those of other users (:manpage:`proc(5)`, hidepid).
+    """Whether process *pid* exists, although /proc does not show it.
 
-    Raises PermissionError if there is one of another user.
+    /proc may hide processes of other users (:manpage:`proc(5)`, hidepid). Raises PermissionError for such a process.
     """
     try:
         os.kill(pid, 0)
@@ -98,9 +98,9 @@ def _can_be_signalled(pid: int) -> bool:
 
 
 def _started(pid: int) -> int | None:
-    """Return when process *pid* started (clock ticks since boot), or None for a zombie.
+    """Return the start time of process *pid* (clock ticks since boot), or None for a zombie.
 
-    Raises FileNotFoundError or ProcessLookupError if it is not to be seen, and OSError if /proc cannot be read.
+    Raises FileNotFoundError or ProcessLookupError if /proc does not show it, and OSError if /proc cannot be read.
     """
     after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     state, started = after_name[0], after_name[19]

@@ -1,7 +1,7 @@
-"""Bytes on the wire: how inodes and entries are written down, and which version of that this is.
+"""The binary records of inodes and entries, and the version of their format.
 
-Every store uses these records, so that a scope can be copied from one to another byte by byte. The reference is
-docs/format.md; a change here that an older vfsd cannot read raises :data:`FORMAT`.
+All stores keep the same records, so a scope can be copied from one store to another byte by byte. The reference is
+docs/format.md. A change here that an older vfsd cannot read must increment :data:`FORMAT`.
 """
 
 import json
@@ -11,16 +11,16 @@ from vfsd.errors import FormatTooNew, ScopeDamaged
 from vfsd.tree.change import Attributes, Limits, PutEntry
 
 FORMAT = 1
-"""Version of the stored format that this vfsd reads and writes."""
+"""The version of the stored format that this vfsd reads and writes."""
 
 _INODE = struct.Struct("<IIIIQQqqqHH")
 """mode, nlink, uid, gid, rdev, size, atime, mtime, ctime (ns), target length, number of extended attributes."""
 _XATTR = struct.Struct("<BI")
-"""Length of the name, length of the value; both follow."""
+"""Length of the name and length of the value. The name and the value follow."""
 
 
 def pack_inode(attributes: Attributes) -> bytes:
-    """Return the record of an inode: a fixed part, the link target, then name and value of each extended attribute."""
+    """Return the record of an inode: a fixed part, the link target, the name and value of each extended attribute."""
     (mode, nlink, uid, gid, rdev, size, atime_ns, mtime_ns, ctime_ns, target, xattrs) = attributes
     fixed = _INODE.pack(mode, nlink, uid, gid, rdev, size, atime_ns, mtime_ns, ctime_ns, len(target), len(xattrs))
     if not target and not xattrs:
@@ -32,8 +32,10 @@ def pack_inode(attributes: Attributes) -> bytes:
 
 
 def unpack_inode(record: bytes) -> Attributes:
-    """Return what :func:`pack_inode` wrote. Raises ValueError for anything else, however it is broken."""
-    if len(record) == _INODE.size:  # most are: a scope of many files is read a good deal faster so
+    """Return the attributes in *record*. Raises ValueError for any bytes that :func:`pack_inode` did not write."""
+    if len(record) == _INODE.size:
+        # Most records have only the fixed part. A scope may have millions of them, so this path is short, and
+        # tuple.__new__ makes the named tuple without the Python function Attributes.__new__.
         *plain, target_length, xattr_count = _INODE.unpack(record)
         if not (target_length or xattr_count):
             return tuple.__new__(Attributes, (*plain, b"", ()))
@@ -56,17 +58,17 @@ def unpack_inode(record: bytes) -> Attributes:
 
 
 def entry_key(parent: int, name: bytes) -> bytes:
-    """Return the key of a directory entry: the parent's number, a slash, the name's bytes."""
+    """Return the key of a directory entry: the parent's inode number in decimal, a slash, the bytes of the name."""
     return b"%d/%b" % (parent, name)
 
 
 def entry_value(ino: int, cookie: int) -> bytes:
-    """Return what is stored under an :func:`entry_key`: inode number and cookie, in decimal."""
+    """Return the value of a directory entry: inode number and cookie in decimal, with a space between them."""
     return b"%d %d" % (ino, cookie)
 
 
 def unpack_entry(key: bytes, value: bytes) -> PutEntry:
-    """Return the entry that :func:`entry_key` and :func:`entry_value` wrote. Raises ValueError for anything else."""
+    """Return the entry with this *key* and *value*. Raises ValueError for bytes that are not an entry."""
     parent, slash, name = key.partition(b"/")
     ino, cookie = value.split(b" ")
     if not slash or not name:
@@ -75,12 +77,12 @@ def unpack_entry(key: bytes, value: bytes) -> PutEntry:
 
 
 def pack_limits(limits: Limits) -> str:
-    """Return limits as the header holds them: JSON, those that are set."""
+    """Return the limits that are set, as JSON, for the header of a scope."""
     return json.dumps({name: value for name, value in limits._asdict().items() if value})
 
 
 def unpack_limits(text: str | bytes) -> Limits:
-    """Return what :func:`pack_limits` wrote. Raises ScopeDamaged for anything else."""
+    """Return the limits in *text*. Raises ScopeDamaged for text that :func:`pack_limits` did not write."""
     try:
         return Limits(**json.loads(text))
     except (ValueError, TypeError) as error:
@@ -88,7 +90,7 @@ def unpack_limits(text: str | bytes) -> Limits:
 
 
 def check_format(scope: str, version: int, chunk_size: int, expected_chunk_size: int) -> None:
-    """Refuse a scope this vfsd must not touch. Raises FormatTooNew or ScopeDamaged."""
+    """Refuse a scope with a format that this vfsd cannot read. Raises FormatTooNew or ScopeDamaged."""
     if version > FORMAT:
         raise FormatTooNew(
             f"scope {scope} is stored in format {version}, and this vfsd reads up to {FORMAT}; upgrade vfsd"

@@ -52,7 +52,7 @@ _SECRET = ("password", "secret", "token")
 _NO_AUTHORITY = tuple(f"{name}:" for name, scheme in SCHEMES.items() if scheme.kind in {Kind.FILE, Kind.PROCESS})
 _WITHOUT_CREDENTIALS = (*_NO_AUTHORITY, "unix:///")
 _MIXED = re.compile(r"://.*[?&]\w*(?:password|secret|token)=.*@", re.IGNORECASE | re.DOTALL)
-"""An ``@`` in a setting, or a setting in a password: nobody can tell where the secret begins and ends."""
+"""An ``@`` in a setting, or a setting in a password: it is not known where the secret begins and ends."""
 _USER_AND_PASSWORD = re.compile(r"([\w.~%+-]*:)[^/?#@]*", re.ASCII)
 _SETTING = re.compile(r"\w+=", re.ASCII)
 _HIDDEN = "***"
@@ -89,7 +89,8 @@ def _plugin(name: str) -> StoreFactory | None:
 
 
 def _kind(url: str) -> Kind:
-    scheme = SCHEMES.get(url.partition(":")[0])
+    """Return what *url* points at. A store of another package counts as a server: its URL is passed on unchanged."""
+    scheme = SCHEMES.get(url.partition(":")[0].lower())
     return Kind.SERVER if scheme is None else scheme.kind
 
 
@@ -110,7 +111,7 @@ def with_absolute_path(url: str, absolute: Callable[[str], str]) -> str:
 
 
 def can_wait_for_replicas(url: str) -> bool:
-    """Whether fsync can wait for anything beyond the commit: only a server has replicas and a disk of its own."""
+    """Whether fsync can wait for more than the commit: only a server has replicas and its own disk."""
     return _kind(url) in {Kind.SERVER, Kind.SOCKET}
 
 
@@ -118,7 +119,7 @@ def can_wait_for_replicas(url: str) -> bool:
 
 
 def hidden(url: str) -> str:
-    """Return *url* with every password in it blanked. Any string will do."""
+    """Return *url* with every password replaced by ``***``. It accepts any string."""
     if url.startswith(_NO_AUTHORITY):
         return url
     if _MIXED.search(url):
@@ -128,7 +129,7 @@ def hidden(url: str) -> str:
 
 
 def _without_credentials(url: str) -> str:
-    """Blank everything between ``://`` and the last ``@``; the name in a plain ``USER:PASSWORD`` stays."""
+    """Hide everything between ``://`` and the last ``@``. The user name in a plain ``USER:PASSWORD`` stays."""
     if url.startswith(_WITHOUT_CREDENTIALS) or "@" not in url:
         return url
     before, _, address = url.rpartition("@")
@@ -138,7 +139,7 @@ def _without_credentials(url: str) -> str:
 
 
 def _without_secret(setting: str) -> str:
-    """Blank the value of a secret. Text without ``=`` is blanked too: it may end a password that has a raw ``&``."""
+    """Hide the value of a secret. Hide text without ``=`` too: it may be the end of a password with a raw ``&``."""
     key, equals, _ = setting.partition("=")
     if setting and not equals:
         return _HIDDEN

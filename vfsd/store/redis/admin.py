@@ -1,6 +1,7 @@
-"""Everything about a Redis server but the data path, by redis-py, blocking: call it from a worker thread.
+"""Administration of a Redis server with redis-py: everything except the data path.
 
-Connections (credentials, TLS, Sentinels), preflight, changing hands of scopes, listings.
+It opens connections (credentials, TLS, Sentinels), checks the server, and runs the commands that claim, release, list
+and destroy scopes. All methods block: call them in a worker thread.
 """
 
 import socket
@@ -17,63 +18,64 @@ from vfsd.store.url import hidden
 
 _FIRST_WITH_WAITAOF = (7, 2)
 _OLDEST = 7
-"""Major version that understands scripts with flags."""
+"""The first major version that understands scripts with flags."""
 
-_TROUBLE = (redis.RedisError, OSError)
-"""What redis-py raises; the latter when the process has no descriptor left, for it reads a file to connect."""
+_CLIENT_ERRORS = (redis.RedisError, OSError)
+"""What redis-py raises. OSError comes if the process has no file descriptor left: redis-py reads a file to connect."""
 
-_UNTOLD = 1 << 40
-"""Bytes of room to show where the server does not tell: programs that look before they write must not find none."""
+_UNKNOWN_CAPACITY = 1 << 40
+"""The capacity (bytes) to report if the server does not tell. It is large, because some programs check the free space
+before they write."""
 
-_WAYS_OUT = "start Redis there, or name another store with --store redis://HOST:PORT/DB or --store sqlite:PATH"
-_FORMS = "expected redis://[USER:PASSWORD@]HOST:PORT/DB or redis+sentinel://HOST:PORT[,HOST:PORT]/SERVICE[/DB]"
+_UNREACHABLE_HINT = "start Redis there, or name another store with --store redis://HOST:PORT/DB or --store sqlite:PATH"
+_URL_FORMS = "expected redis://[USER:PASSWORD@]HOST:PORT/DB or redis+sentinel://HOST:PORT[,HOST:PORT]/SERVICE[/DB]"
 
 
 class RedisAdmin:
-    """One Redis server as its URL names it. *timeout* (s) bounds each connect and each answer."""
+    """The administration of the Redis server that *url* names. *timeout* (s) limits each connect and each answer."""
 
     def __init__(self, url: str, timeout: float) -> None:
         self.label = hidden(url)
         try:
             self._pool = connection_pool(url, timeout)
-        except (ValueError, TypeError):  # their text may quote parts of the URL: a password among them
-            raise UsageError(f"store {self.label}: not understood; {_FORMS}") from None
-        self._client: Any = redis.Redis(connection_pool=self._pool)  # typed loosely: its replies depend on the command
+        except (ValueError, TypeError):  # their text may quote a password of the URL
+            raise UsageError(f"store {self.label}: not understood; {_URL_FORMS}") from None
+        self._client: Any = redis.Redis(connection_pool=self._pool)  # Any: the type of a reply depends on the command
 
     def connect(self) -> socket.socket:
-        """Return a new connected socket: TLS, credentials and database all settled by redis-py.
+        """Return a new connected socket. redis-py has done TLS, authentication and the choice of the database.
 
-        redis-py offers no public way to hand a connection over, so its private socket is taken; a test holds
-        this to the installed version. Raises StoreUnreachable, StoreRefused.
+        redis-py has no public way to give a connection away, so this takes its private socket. A test checks that this
+        works with the installed version. Raises StoreUnreachable, StoreRefused.
         """
         try:
             connection: Any = self._pool.make_connection()
             connection.connect()
-        except _TROUBLE as error:
-            raise self._failure(error) from error
+        except _CLIENT_ERRORS as error:
+            raise self._translated(error) from error
         connected: socket.socket = connection._sock  # noqa: SLF001 (see above)
         connection._sock = None  # noqa: SLF001 (the socket is ours now: redis-py must not close it)
         return connected
 
     def execute(self, *words: bytes | str | int) -> Any:
-        """Return the reply to one command. Raises the StoreError that an error reply or a lost server means."""
+        """Return the reply to one command. Raises StoreError for an error reply or a lost connection."""
         try:
             return self._client.execute_command(*words)
-        except _TROUBLE as error:
-            raise self._failure(error) from error
+        except _CLIENT_ERRORS as error:
+            raise self._translated(error) from error
 
     def pipeline(self, commands: Iterable[Sequence[bytes | str | int]]) -> list[Any]:
-        """Return the replies to *commands*, sent together, outside a transaction."""
+        """Send *commands* together, without a transaction, and return their replies. Raises as :meth:`execute`."""
         pipe: Any = self._client.pipeline(transaction=False)
         for words in commands:
             pipe.execute_command(*words)
         try:
             return list(pipe.execute())
-        except _TROUBLE as error:
-            raise self._failure(error) from error
+        except _CLIENT_ERRORS as error:
+            raise self._translated(error) from error
 
     def script(self, body: bytes, keys: tuple[bytes, ...], *arguments: bytes | str | int) -> Any:
-        """Return what a Lua script answers."""
+        """Run the Lua script *body*, and return its answer. Raises as :meth:`execute`."""
         return self.execute("EVAL", body, len(keys), *keys, *arguments)
 
     def close(self) -> None:
@@ -83,15 +85,18 @@ class RedisAdmin:
     # --- preflight
 
     def preflight(self, fsync: Fsync, *, allow_eviction: bool) -> list[str]:
-        """Refuse a server unfit for keeping files, and return what the operator should know, a line each."""
+        """Refuse a server that is not fit to keep files. Return warnings for the operator, one line each.
+
+        Raises StoreRefused, StoreReadOnly, StoreUnreachable.
+        """
         try:
             info: dict[str, Any] = self._client.info("all")
         except redis.exceptions.NoPermissionError as error:
             return [
                 f"the store {self.label} does not let itself be examined ({error}): eviction and persistence unknown"
             ]
-        except _TROUBLE as error:
-            raise self._failure(error) from error
+        except _CLIENT_ERRORS as error:
+            raise self._translated(error) from error
         self._check_version(str(info.get("redis_version", "0")))
         if fsync.aof:
             self._check_aof(info)
@@ -104,7 +109,7 @@ class RedisAdmin:
             raise StoreRefused(f"the store {self.label} is Redis {version}; vfsd needs {_OLDEST}.0 or later, or Valkey")
 
     def _check_aof(self, info: dict[str, Any]) -> None:
-        """Refuse a server that could never confirm that its disk has something."""
+        """Refuse a server that can never confirm that data is on its disk."""
         if not info.get("aof_enabled"):
             raise StoreRefused(f"the store {self.label} has no append-only file to wait for: set appendonly yes")
         version = tuple(map(int, str(info.get("redis_version", "0.0")).split(".")[:2]))
@@ -126,7 +131,7 @@ class RedisAdmin:
         try:
             snapshots = self.execute("CONFIG", "GET", "save")
         except StoreRefused:
-            return [f"the store {self.label} has no append-only file; whether it takes snapshots it does not tell"]
+            return [f"the store {self.label} has no append-only file, and does not tell whether it takes snapshots"]
         saving = snapshots.get("save") if isinstance(snapshots, dict) else (snapshots or [b"", b""])[1]
         if saving:
             return [f"the store {self.label} keeps snapshots only: its crash loses what came after the last one"]
@@ -135,22 +140,22 @@ class RedisAdmin:
         ]
 
     def capacity(self) -> Capacity:
-        """Return ``maxmemory``, or the memory of the server's machine, and what is left of it."""
+        """Return ``maxmemory``, or the memory of the server's host if no limit is set, and how much of it is free."""
         try:
             info: dict[str, Any] = self._client.info("memory")
         except redis.exceptions.NoPermissionError:
-            return Capacity(_UNTOLD, _UNTOLD)
-        except _TROUBLE as error:
-            raise self._failure(error) from error
+            return Capacity(_UNKNOWN_CAPACITY, _UNKNOWN_CAPACITY)
+        except _CLIENT_ERRORS as error:
+            raise self._translated(error) from error
         total = int(info.get("maxmemory") or info.get("total_system_memory") or 0)
         return Capacity(total, max(0, total - int(info.get("used_memory", 0))))
 
-    def _failure(self, error: Exception) -> StoreError:
-        """Return what redis-py's *error* means here; the message names the address, never a password."""
+    def _translated(self, error: Exception) -> StoreError:
+        """Return the StoreError for *error* of redis-py. Its message has the address, and never a password."""
         if isinstance(error, redis.AuthenticationError):
             return StoreRefused(f"the store {self.label} refuses the credentials: {error}; check user and password")
         if isinstance(error, (redis.ConnectionError, redis.TimeoutError, OSError)):
-            return StoreUnreachable(f"cannot reach the store {self.label}: {error}; {_WAYS_OUT}")
+            return StoreUnreachable(f"cannot reach the store {self.label}: {error}; {_UNREACHABLE_HINT}")
         code = {redis.OutOfMemoryError: "OOM", redis.ReadOnlyError: "READONLY", redis.BusyLoadingError: "LOADING"}
         prefix = next((word for kind, word in code.items() if isinstance(error, kind)), "")
         text = str(error)

@@ -1,12 +1,12 @@
-"""The claim on a scope in Redis: its changes are committed in groups, and each learns its own outcome.
+"""The claim on a scope in Redis: its changes are committed in groups, and each gets its own result.
 
 A group is one transaction. If the server refuses a group, its members are tried one by one, so that a change that does
-not fit takes no other with it. On a full server a change that needs no room goes as a script, which Redis lets through.
+not fit fails alone. On a full server a change that needs no memory is sent as a script, because Redis accepts that.
 
-Every transaction has a number, ``seq``. It tells what became of a transaction whose answer never came: *in doubt* until
-the connection is up again and the header says which number was stored last. The last transactions are remembered,
-because a server may come back without what it acknowledged (an append-only file that is flushed every second, a
-failover); they are stored again then. A commit whose fate is unknown is never answered as stored or as failed.
+Every transaction has a number, ``seq``. A transaction without an answer is *in doubt* until the connection is up again:
+then the header says which number was stored last. A server may come back without commits that it acknowledged (an
+append-only file that is flushed every second, a failover). So the last transactions are remembered, and stored again
+then. A commit whose result is unknown is never answered as stored or as failed.
 """
 
 import logging
@@ -25,7 +25,7 @@ from vfsd.store.redis.durability import DurabilityWait
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
-from vfsd.store.redis.transaction import Outcome, Verdict, commands, decode, encode, next_ino, watched_epoch
+from vfsd.store.redis.transaction import ExecResult, Outcome, commands, decode, encode, next_ino, watched_epoch
 from vfsd.tree.change import Change, Chunk, own
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ _BYTES = 32 << 20
 """The most that is remembered: much more than a second of a busy mount. The chunks are shared with the tree."""
 
 
-class TransactionInDoubt(InDoubt):
+class UnansweredTransaction(InDoubt):
     """A transaction without an answer. *stored* is valid once *resolved* is set."""
 
     def __init__(self, message: str, seq: int, changes: Sequence[Change]) -> None:
@@ -72,20 +72,20 @@ class _Remembered:
 
 
 class RedisClaim(Claim):
-    """The claim on a scope of *server*. Each commit takes at most ``options.timeout`` seconds."""
+    """The claim on a scope of *admin*'s server. Each commit takes at most ``options.timeout`` seconds."""
 
-    def __init__(self, server: RedisAdmin, claimed: Claimed, options: StoreOptions) -> None:
+    def __init__(self, admin: RedisAdmin, claimed: Claimed, options: StoreOptions) -> None:
         super().__init__(claimed)
-        self._server = server
+        self._admin = admin
         self._timeout = options.timeout
         self._group = GroupCommit(self._flush, options.timeout)
         self._seq = 0
         self._next_ino = 0
         self._remembered = _Remembered()
-        self._doubt: TransactionInDoubt | None = None
-        self._connection = FencedConnection(server, self.scope, self.owner.token, options.timeout, self)
+        self._doubt: UnansweredTransaction | None = None
+        self._connection = FencedConnection(admin, self.scope, self.owner.token, options.timeout, self)
         waits = options.fsync != Fsync()
-        self._durability = DurabilityWait(server, self._connection, options.fsync, self._timeout) if waits else None
+        self._durability = DurabilityWait(admin, self._connection, options.fsync, self._timeout) if waits else None
 
     @property
     def pending(self) -> int:
@@ -104,7 +104,7 @@ class RedisClaim(Claim):
         """See :meth:`Claim.release`."""
         keys = Keys(self.scope)
         await trio.to_thread.run_sync(
-            lambda: self._server.script(scripts.RELEASE, (keys.scope, keys.lease), self.owner.token),
+            lambda: self._admin.script(scripts.RELEASE, (keys.scope, keys.lease), self.owner.token),
             abandon_on_cancel=True,
         )
 
@@ -150,12 +150,12 @@ class RedisClaim(Claim):
                     return
                 continue
             outcome = decode(replies)
-            if outcome.verdict is Verdict.STORED:
+            if outcome.result is ExecResult.STORED:
                 self._note_stored(seq, changes, following, request.size)
             ours = self._is_ours(outcome)
-            if outcome.verdict is Verdict.STORED:
+            if outcome.result is ExecResult.STORED:
                 return
-            if outcome.verdict is Verdict.REFUSED and ours:
+            if outcome.result is ExecResult.REFUSED and ours:
                 error = refusal(self._connection.label, outcome.why)
                 if not self._may_pass(error):
                     await self._refused(error, tickets, deadline)
@@ -176,10 +176,10 @@ class RedisClaim(Claim):
     def _is_ours(self, outcome: Outcome) -> bool:
         """Whether the scope is still ours. Raises Fenced if there is foreign data under the scope's keys.
 
-        Whatever the verdict, the header is watched again, but that protects us only if the epoch in it is still ours.
+        Whatever the result, the header is watched again, but that protects us only if the epoch in it is still ours.
         If it is not, bringing the connection up finds out whose the scope is.
         """
-        if outcome.verdict is Verdict.TORN:
+        if outcome.result is ExecResult.PARTIAL:
             reason = Fenced(f"scope {self.scope}: foreign data under its keys ({outcome.why})")
             raise self._connection.lose(reason)
         return self._holds(outcome.epoch)
@@ -193,14 +193,14 @@ class RedisClaim(Claim):
     # --- refusals
 
     def _may_pass(self, error: StoreError) -> bool:
-        """Whether a refusal is temporary, or another server is the master by now: then connect anew, and ask again."""
+        """Whether a refusal is temporary, or another server is the master by now: then connect again, and try again."""
         passing = isinstance(error, (StoreUnreachable, StoreReadOnly))
         if passing:
             self._connection.drop(StoreUnreachable(str(error)))
         return passing
 
     async def _refused(self, error: StoreError, tickets: Sequence[Ticket], deadline: float) -> None:
-        """Nothing of a group was stored: find out which of its members the server takes."""
+        """Try the members of a refused group one by one, or raise *error* for a single change."""
         if len(tickets) > 1:
             for ticket in tickets:
                 await self._store_alone(ticket, deadline)
@@ -216,7 +216,7 @@ class RedisClaim(Claim):
             ticket.error = error
 
     async def _shrink(self, ticket: Ticket, deadline: float) -> None:
-        """Store a change that needs no room on a server that is full."""
+        """Store a change that needs no memory on a full server."""
         link, seq = await self._connection.usable(deadline), self._seq + 1
         request = self._shrinking(ticket.change, seq)
         try:
@@ -236,7 +236,7 @@ class RedisClaim(Claim):
         await self._store([ticket], deadline)
 
     def _shrinking(self, change: Change, seq: int) -> RespRequest:
-        """Return *change* as a script call. The script writes to the watched header, so the watch is started anew."""
+        """Return *change* as a script call. The script writes to the watched header, so it must be watched again."""
         keys = self._connection.keys
         words: list[Chunk] = [b"EVAL", scripts.SHRINK, b"1", keys.scope, self._connection.epoch]
         counted: list[Chunk] = [b"HSET", keys.scope, b"seq", b"%d" % seq]
@@ -249,15 +249,15 @@ class RedisClaim(Claim):
         request.add(b"HGET", keys.scope, b"epoch")
         return request
 
-    # --- doubts, and what a server has lost
+    # --- unanswered commits, and commits that a server has lost
 
     async def _settle(self, lost: ConnectionLost, seq: int, changes: Sequence[Change], deadline: float) -> bool:
         """Return whether transaction *seq* of *changes*, sent over a link that broke, was stored.
 
-        Raises InDoubt at *deadline*, and if the scope is lost meanwhile: then nobody will ever know.
+        Raises InDoubt at *deadline*, or if the scope is lost before that: then the result stays unknown.
         """
         label = self._connection.label
-        self._doubt = doubt = TransactionInDoubt(f"lost the store {label} during a commit: {lost}", seq, changes)
+        self._doubt = doubt = UnansweredTransaction(f"lost the store {label} during a commit: {lost}", seq, changes)
         _log.warning("%s", doubt)
         self._connection.drop(doubt)
         with trio.move_on_at(deadline):
@@ -306,8 +306,8 @@ class RedisClaim(Claim):
             header = (b"seq", b"%d" % number, b"next", b"%d" % self._next_ino)
             deadline = trio.current_time() + self._timeout
             outcome = decode(await link.call(encode(self._connection.keys, changes, header), deadline))
-            if outcome.verdict is Verdict.REFUSED:
+            if outcome.result is ExecResult.REFUSED:
                 raise refusal(label, outcome.why)
-            if outcome.verdict is not Verdict.STORED:
+            if outcome.result is not ExecResult.STORED:
                 raise self._connection.disturbed()
         _log.warning("the store %s had lost %d acknowledged commits: stored again", label, len(missing))

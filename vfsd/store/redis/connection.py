@@ -3,8 +3,8 @@
 It is *up* (``link`` is a connection with an armed fence), *down* (``link`` is None and :meth:`FencedConnection.keep`
 brings up another) or *lost* (another owner has claimed the scope, or the scope is gone). Bringing it up takes a new
 epoch in the scope's header: after that the server cannot execute anything that was sent over the old link. The header
-also says which commit was the last one stored. So whoever commits can settle an unanswered commit before it sends
-anything else: that is what :class:`Recovery` is for.
+also says which commit was the last one stored. So the claim can settle an unanswered commit before it sends anything
+else: that is what :class:`Recovery` is for.
 """
 
 import logging
@@ -42,20 +42,20 @@ class Recovery(Protocol):
 
 
 class FencedConnection:
-    """The connection to *server* for the owner with *token* of *scope*; no call may take longer than *timeout* seconds.
+    """The connection to *admin*'s server, for the owner of *scope* with *token*. No call takes longer than *timeout* s.
 
     ``link`` is the connection while it is up. ``epoch`` is the epoch that every commit must find in force. *recovery*
     settles commits.
     """
 
-    def __init__(self, server: RedisAdmin, scope: str, token: str, timeout: float, recovery: Recovery) -> None:
+    def __init__(self, admin: RedisAdmin, scope: str, token: str, timeout: float, recovery: Recovery) -> None:
         self.keys = Keys(scope)
-        self.label = server.label
+        self.label = admin.label
         self.epoch = b""
         self.link: RespConnection | None = None
         self._scope = scope
         self._token = token
-        self._server = server
+        self._admin = admin
         self._timeout = timeout
         self._recovery = recovery
         self._changed = trio.Event()
@@ -86,7 +86,7 @@ class FencedConnection:
         return self.link
 
     def raise_if_unusable(self) -> None:
-        """Raise at once the error that waiting for the link would end in, if that is known."""
+        """Raise the error that waiting for the link would raise, if that is already known."""
         if self._lost is not None:
             raise self._lost.with_traceback(None)
         if self.link is not None:
@@ -101,7 +101,7 @@ class FencedConnection:
         return StoreUnreachable(f"the store {self.label} has been away for {away:.1f} s: {self._why_down}")
 
     def drop(self, why: StoreError) -> None:
-        """Close the link: it is of no further use. :meth:`keep` brings up another."""
+        """Close the link, because it is useless for the reason *why*. :meth:`keep` brings up another."""
         if self.link is not None:
             self.link.close()
             self.link = None
@@ -123,7 +123,7 @@ class FencedConnection:
         return self._lost
 
     def _announce(self, why: StoreError) -> None:
-        """Wake those who wait for the link: it is up, or down for another reason, or will never be up."""
+        """Wake the tasks that wait for the link: it is up, or down for another reason, or lost."""
         self._why_down = why
         self._changed.set()
         self._changed = trio.Event()
@@ -135,7 +135,7 @@ class FencedConnection:
 
         Raises StoreUnreachable, StoreRefused, Fenced.
         """
-        link = RespConnection(await trio.to_thread.run_sync(self._server.connect, abandon_on_cancel=True))
+        link = RespConnection(await trio.to_thread.run_sync(self._admin.connect, abandon_on_cancel=True))
         try:
             await self._reclaim(link)
         except ConnectionLost as error:
@@ -203,10 +203,10 @@ class FencedConnection:
             nursery.start_soon(self._renew_lease)
             while self._lost is None:
                 await self._down.wait()
-                await self._bring_up_until_it_is()
+                await self._bring_up_with_retries()
             nursery.cancel_scope.cancel()
 
-    async def _bring_up_until_it_is(self) -> None:
+    async def _bring_up_with_retries(self) -> None:
         """Try until the link is up or the scope is lost. Log once that it is down, and once that it is up again."""
         attempt = 0
         while self._lost is None and self.link is None:
@@ -243,7 +243,7 @@ class FencedConnection:
                 self.lose(self._reason(answer))
 
     def _renew(self) -> Reply:
-        return self._server.execute(*self.renewal())
+        return self._admin.execute(*self.renewal())
 
     def renewal(self) -> tuple[bytes | str | int, ...]:
         """Return the command that renews the lease, for redis-py to send."""

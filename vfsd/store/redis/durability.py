@@ -1,7 +1,8 @@
-"""fsync that means more: waiting until replicas, or the server's own disk, have what was committed.
+"""The stronger fsync: wait until replicas, or the server's own disk, have everything that was committed.
 
-``WAIT`` and ``WAITAOF`` speak of what their own connection wrote; so that connection first renews the lease, and what
-is confirmed then includes every commit before it. All who ask while one wait is under way share the next one.
+``WAIT`` and ``WAITAOF`` cover only what their own connection wrote (Redis documentation). So that connection renews the
+lease first: a confirmation of this write includes every commit before it. One wait runs at a time. All callers that
+come while a wait runs share the next one.
 """
 
 import trio
@@ -11,15 +12,18 @@ from vfsd.store.base import Fsync
 from vfsd.store.redis.admin import RedisAdmin
 from vfsd.store.redis.connection import FencedConnection
 
-_OF_TIMEOUT = 0.8
-"""Share of a commit's time-out that the server waits for confirmations; the rest is for its answer to arrive."""
+_SERVER_SHARE = 0.8
+"""The part of the time-out that the server may wait for confirmations. Its answer arrives in the rest."""
 
 
 class DurabilityWait:
-    """Waits for what *fsync* asks of *server*, for the scope on *connection*; each caller at most *timeout* seconds."""
+    """Waits until *admin*'s server confirms what *fsync* asks, for the scope of *connection*.
 
-    def __init__(self, server: RedisAdmin, connection: FencedConnection, fsync: Fsync, timeout: float) -> None:
-        self._server = server
+    Each caller waits at most *timeout* seconds.
+    """
+
+    def __init__(self, admin: RedisAdmin, connection: FencedConnection, fsync: Fsync, timeout: float) -> None:
+        self._admin = admin
         self._connection = connection
         self._fsync = fsync
         self._timeout = timeout
@@ -29,7 +33,7 @@ class DurabilityWait:
         self._failure: StoreError | None = None
 
     async def confirm(self) -> None:
-        """Return once what has been committed by now is confirmed. Raises StoreRefused, StoreUnreachable, Fenced."""
+        """Wait until all commits before this call are confirmed. Raises StoreRefused, StoreUnreachable, Fenced."""
         mine = self._begun + 1
         try:
             with trio.fail_after(self._timeout):
@@ -37,14 +41,14 @@ class DurabilityWait:
                     if self._begun < mine:
                         await self._wait()
         except trio.TooSlowError:
-            raise StoreUnreachable(f"fsync: the store {self._server.label} did not confirm in time") from None
+            raise StoreUnreachable(f"fsync: the store {self._admin.label} did not confirm in time") from None
         if self._failure is not None:
             raise self._failure.with_traceback(None)
 
     async def _wait(self) -> None:
-        """Wait once, for everybody who is waiting for a turn."""
+        """Ask the server once, for all callers that wait for the lock."""
         self._begun += 1
-        self._failure = StoreUnreachable(f"fsync: the store {self._server.label} did not confirm in time")
+        self._failure = StoreUnreachable(f"fsync: the store {self._admin.label} did not confirm in time")
         try:
             await trio.to_thread.run_sync(self._ask, abandon_on_cancel=True, limiter=self._threads)
         except StoreError as error:
@@ -54,17 +58,17 @@ class DurabilityWait:
 
     def _ask(self) -> None:
         replicas, aof = self._fsync
-        patience = int(self._timeout * 1000 * _OF_TIMEOUT)
-        waiting: list[bytes | str | int] = ["WAIT", replicas, patience]
+        wait_ms = int(self._timeout * 1000 * _SERVER_SHARE)
+        waiting: list[bytes | str | int] = ["WAIT", replicas, wait_ms]
         if aof:
-            waiting = ["WAITAOF", 1, replicas, patience]
-        renewed, confirmed = self._server.pipeline([self._connection.renewal(), waiting])
+            waiting = ["WAITAOF", 1, replicas, wait_ms]
+        renewed, confirmed = self._admin.pipeline([self._connection.renewal(), waiting])
         if renewed[0] != b"renewed":
-            raise Fenced(f"fsync of a scope that is lost: {self._server.label}")
+            raise Fenced(f"fsync of a scope that is lost: {self._admin.label}")
         on_disk, copies = confirmed if aof else (0, confirmed)
-        if on_disk < aof or copies < replicas:
+        if (aof and not on_disk) or copies < replicas:
             raise StoreRefused(
                 f"fsync: {copies} of {replicas} replicas"
                 + (f" and {on_disk} of 1 disks" if aof else "")
-                + f" of the store {self._server.label} confirmed within {patience} ms"
+                + f" of the store {self._admin.label} confirmed within {wait_ms} ms"
             )

@@ -1,4 +1,4 @@
-"""What Redis says when it refuses, and what that means here: one table for error replies and redis-py's exceptions."""
+"""From Redis errors to the project's errors: one table for error replies and for redis-py's exceptions."""
 
 from vfsd.errors import StoreError, StoreFull, StoreReadOnly, StoreRefused, StoreUnreachable
 
@@ -11,7 +11,7 @@ _MEANING: dict[str, type[StoreError]] = {
     "MASTERDOWN": StoreUnreachable,
     "TRYAGAIN": StoreUnreachable,
 }
-"""First word of an error reply → failure. Everything else (NOAUTH, NOPERM, WRONGTYPE, MOVED …) is a refusal."""
+"""By the first word of an error reply. All others (NOAUTH, NOPERM, WRONGTYPE, MOVED …) mean StoreRefused."""
 
 _HINTS = {
     "OOM": "raise maxmemory, or delete files",
@@ -25,7 +25,7 @@ _HINTS = {
 
 
 def refusal(label: str, reply: BaseException | str) -> StoreError:
-    """Return the failure that the error *reply* of the store *label* means."""
+    """Return the StoreError for the error *reply* of the store *label*."""
     text = str(reply)
     code = text.partition(" ")[0]
     hint = _HINTS.get(code)

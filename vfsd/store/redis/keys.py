@@ -1,11 +1,14 @@
-"""Names of the keys a scope has in Redis. All but the set of scopes share one hash tag, so one cluster slot."""
+"""The names of a scope's keys in Redis.
+
+All keys of a scope have the same hash tag, so they are in one cluster slot. The set of all scopes has no hash tag.
+"""
 
 SCOPES = b"vfsd:scopes"
 """SET: the names of all scopes."""
 
 
 class Keys:
-    """The keys of one scope; docs/format.md says what is in them."""
+    """The keys of one scope. docs/format.md describes their content."""
 
     def __init__(self, scope: str) -> None:
         prefix = b"vfsd:{%b}:" % scope.encode()
@@ -14,5 +17,6 @@ class Keys:
         self.entries = prefix + b"entries"
         self.lease = prefix + b"lease"
         self.data = (prefix + b"data:%d").__mod__
-        """Returns the key of the hash that holds the chunks of an inode, by its number. It is a bound method of bytes:
-        every commit of content asks, and a scope's name holds no percent sign."""
+        """``data(ino)`` is the key of the hash that holds the chunks of inode *ino*. Every commit of content calls it,
+        so it is the ``%`` operator of bytes itself, without a Python function around it. That is safe, because the name
+        of a scope has no percent sign."""

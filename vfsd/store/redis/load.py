@@ -1,7 +1,9 @@
-"""Reading a whole scope back from Redis, in slices: a reply of all of it would hold the server for everybody.
+"""Reading a whole scope from Redis, in slices.
 
-HSCAN may repeat a field, which replaying forgives. That nobody wrote meanwhile is checked at the end by ``seq``
-and ``epoch``; whoever claimed the scope first will never see that fail.
+Redis runs one command at a time, so one reply with everything would block all other clients. HSCAN may repeat a field
+(Redis documentation, SCAN, "guarantees"): that is harmless, because the reader applies the same record twice.
+A commit during the reading would mix two states. So the header is compared at the end: each commit changes ``seq``, and
+each claim changes ``epoch``. A daemon that holds the claim never meets that error.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -21,13 +23,13 @@ from vfsd.tree.change import CHUNK_SIZE, Op, PutChunks, PutInode
 _FIELDS_AT_ONCE = b"1000"
 _CHUNKS_AT_ONCE = b"64"
 _WHOLE_FILE_CHUNKS = 64
-"""A file of no more chunks is read by one HGETALL."""
+"""A file with at most this many chunks is read by one HGETALL."""
 _FILES_AT_ONCE = 128
 _BYTES_AT_ONCE = 2 << 20
 
 
 class Header(NamedTuple):
-    """What the scope's own hash says; all numbers."""
+    """The numbers in the header of a scope."""
 
     format: int
     chunk_size: int
@@ -38,7 +40,7 @@ class Header(NamedTuple):
 
 
 class Loader:
-    """Reads *scope* over *link*, which it has to itself; no answer may take longer than *timeout* seconds."""
+    """Reads *scope* over *link*, which nobody else uses. Each answer may take *timeout* seconds."""
 
     def __init__(self, link: RespConnection, scope: str, label: str, timeout: float) -> None:
         self._link = link
@@ -59,7 +61,7 @@ class Loader:
         async with aclosing(self._scan(self._keys.inodes, _FIELDS_AT_ONCE)) as slices:
             async for fields in slices:
                 batch = self._inodes(fields)
-                sizes.update(_sizes(batch.ops))
+                sizes.update(_content_sizes(batch.ops))
                 yield batch
         async with aclosing(self._scan(self._keys.entries, _FIELDS_AT_ONCE)) as slices:
             async for fields in slices:
@@ -72,7 +74,7 @@ class Loader:
             raise ScopeChanged(f"scope {self._scope} was written while it was read")
 
     async def header(self) -> Header:
-        """Return a header that this vfsd may read. Raises ScopeMissing, ScopeDamaged, FormatTooNew."""
+        """Return the header, if this vfsd can read the scope. Raises ScopeMissing, ScopeDamaged, FormatTooNew."""
         names = (b"format", b"chunk_size", b"seq", b"epoch", b"next", b"dropping")
         (values,) = await self._ask([b"HMGET", self._keys.scope, *names])
         if not any(values):
@@ -80,13 +82,13 @@ class Loader:
         try:
             header = Header(*(int(value or 0) for value in values))
         except ValueError as error:
-            self._broken(f"is not readable ({error})")
+            self._raise_damaged_header(f"is not readable ({error})")
         check_format(self._scope, header.format, header.chunk_size, CHUNK_SIZE)
         if header.dropping:
-            self._broken("says that it is being destroyed")
+            self._raise_damaged_header("says that it is being destroyed")
         return header
 
-    def _broken(self, how: str) -> NoReturn:
+    def _raise_damaged_header(self, how: str) -> NoReturn:
         key = self._keys.scope.decode()
         raise ScopeDamaged(
             f"the header {key} of scope {self._scope} {how};"
@@ -114,9 +116,9 @@ class Loader:
         return self._batch(ops, damages)
 
     async def _content(self, sizes: dict[int, int]) -> AsyncGenerator[Batch, None]:
-        """Yield the chunks of the files with content: small ones by the group, large ones by the slice."""
+        """Yield the chunks of the files in *sizes*. Small files come in groups, and large files in slices."""
         small = [ino for ino, size in sizes.items() if size <= _WHOLE_FILE_CHUNKS * CHUNK_SIZE]
-        async with aclosing(self._ask_ahead(_groups(small, sizes))) as answers:
+        async with aclosing(self._read_ahead(_bounded_groups(small, sizes))) as answers:
             async for group, replies in answers:
                 yield self._chunks(zip(group, replies, strict=True), len(group))
         for ino in sizes.keys() - small:
@@ -132,7 +134,7 @@ class Loader:
             chunks: dict[int, bytes] = {}
             for field, chunk in _pairs(fields):
                 try:
-                    chunks[int(field)] = _checked(chunk)
+                    chunks[int(field)] = _valid_chunk(chunk)
                 except ValueError as error:
                     damages.append(self._damage(self._keys.data(ino), field, error))
             if chunks:
@@ -148,7 +150,10 @@ class Loader:
         return Damage(f"{key.decode()} field {field!r}", str(error))
 
     async def _scan(self, key: bytes, count: bytes) -> AsyncGenerator[Sequence[bytes], None]:
-        """Yield the fields and values of a hash in slices of about *count*; the server prepares the next meanwhile."""
+        """Yield the fields and values of a hash in slices of about *count*.
+
+        The request for the next slice is sent first, so the server works while the caller uses this slice.
+        """
         await self._exchange([[b"HSCAN", key, b"0", b"COUNT", count]], 0)
         while True:
             ((cursor, fields),) = await self._exchange([], 1)
@@ -158,8 +163,11 @@ class Loader:
             if cursor == b"0":
                 return
 
-    async def _ask_ahead(self, groups: Iterable[list[int]]) -> AsyncGenerator[tuple[list[int], list[Reply]], None]:
-        """Yield each of *groups* of files with all they hold; the server prepares the next group meanwhile."""
+    async def _read_ahead(self, groups: Iterable[list[int]]) -> AsyncGenerator[tuple[list[int], list[Reply]], None]:
+        """Yield each group of files, and the replies with their chunks.
+
+        The request for the next group is sent first, so the server works while the caller uses this group.
+        """
         asked: list[int] = []
         for group in groups:
             replies = await self._exchange([[b"HGETALL", self._keys.data(ino)] for ino in group], len(asked))
@@ -169,7 +177,7 @@ class Loader:
         yield asked, await self._exchange([], len(asked))
 
     async def _ask(self, *commands: Sequence[bytes]) -> list[Reply]:
-        """Return the replies to *commands*, sent together. Raises what an error reply or a broken link means."""
+        """Send *commands* together, and return their replies. Raises StoreError for an error reply or a lost link."""
         return await self._exchange(commands, len(commands))
 
     async def _exchange(self, commands: Iterable[Sequence[bytes]], expected: int) -> list[Reply]:
@@ -191,21 +199,21 @@ def _pairs(fields: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
     return zip(fields[::2], fields[1::2], strict=True)
 
 
-def _sizes(ops: Iterable[Op]) -> Iterator[tuple[int, int]]:
-    """Yield number and size of each regular file that is not empty."""
+def _content_sizes(ops: Iterable[Op]) -> Iterator[tuple[int, int]]:
+    """Yield inode number and size (bytes) of each regular file that is not empty."""
     for op in ops:
         if isinstance(op, PutInode) and op.attributes.is_regular and op.attributes.size:
             yield op.ino, op.attributes.size
 
 
-def _checked(chunk: bytes) -> bytes:
+def _valid_chunk(chunk: bytes) -> bytes:
     if not 0 < len(chunk) <= CHUNK_SIZE:
         raise ValueError(f"a chunk of {len(chunk)} bytes")
     return chunk
 
 
-def _groups(inos: Sequence[int], sizes: dict[int, int]) -> Iterator[list[int]]:
-    """Yield *inos* in groups whose content makes a reply of bounded size."""
+def _bounded_groups(inos: Sequence[int], sizes: dict[int, int]) -> Iterator[list[int]]:
+    """Yield *inos* in groups, so that the replies with their content have a bounded size."""
     group: list[int] = []
     held = 0
     for ino in inos:

@@ -1,11 +1,11 @@
-"""One RESP connection on a non-blocking socket under trio, and how requests are laid out for it.
+"""One RESP connection on a non-blocking socket under trio, and the encoding of its requests.
 
-Measured, and the reasons for its shape: packing commands into one buffer costs milliseconds a MiB, so large values
-are handed to ``sendmsg`` as they are; parking a task in trio costs more than Redis needs for a small commit, so the
-socket is polled briefly first. Replies are parsed by hiredis.
+Two measurements decide its design. Copying commands into one buffer costs milliseconds per MiB, so large values go to
+``sendmsg`` without a copy. Putting a task to sleep in trio costs more than Redis needs for a small commit, so the
+socket is polled briefly first. hiredis parses the replies.
 
-It never retries, never reconnects, and knows no commands. Once a call has failed the link is of no further use,
-since replies may be left over: :class:`LinkLost` says so, and the owner closes it.
+It never retries, never reconnects, and knows no commands. After a failed call some replies may still be on their way,
+so the connection is useless: the call raises :class:`ConnectionLost`, and the owner closes the connection.
 """
 
 import select
@@ -20,29 +20,31 @@ import trio
 from vfsd.busy_poll import BusyPoll
 
 Reply: TypeAlias = Any
-"""What hiredis makes of a RESP2 reply: bytes, int, None, a list of these, or a ReplyError (not raised)."""
+"""A RESP2 reply as hiredis returns it: bytes, int, None, a list of these, or a ReplyError (as a value, not raised)."""
 
 ReplyError = hiredis.ReplyError
 """An error reply, as a value."""
 
 POLL_MS = 1
-"""How long (ms) a lone call polls the socket before it parks. Longer would hold up readers."""
+"""How long (ms) a lone call polls the socket before its task sleeps in trio. A longer time would delay readers."""
 _SPIN_NS = 200_000
-"""How much of that (ns) it does not even sleep."""
+"""The first part of that time (ns), in which the thread does not sleep at all."""
 
 _SEPARATE = 2048
-"""Values of at least this many bytes are sent from where they lie instead of being joined with their neighbours."""
+"""Values of at least this many bytes are sent without a copy. Smaller ones are joined with the words around them."""
 _IOV_MAX = 1024
 _RECEIVE = 1 << 18
 _POLLS_SKIPPED_AFTER_MISS = 64
+_NO_STEP_LEFT = object()
+"""A default for :func:`next` that no step can return: steps return None."""
 
 
 class ConnectionLost(Exception):
-    """The connection broke, or no answer came in time. What was sent may or may not have been executed."""
+    """The connection broke, or no answer came in time. The server may or may not have executed what was sent."""
 
 
 class RespRequest:
-    """Commands laid out as RESP arrays, ready for scatter-gather output."""
+    """Commands, encoded as RESP arrays in buffers for scatter-gather output."""
 
     def __init__(self) -> None:
         self.commands = 0
@@ -65,13 +67,13 @@ class RespRequest:
                 small.clear()
                 small.append(b"\r\n")
 
-    def add_laid_out(self, laid_out: bytes, commands: int) -> None:
-        """Append so many *commands* that are RESP arrays already."""
+    def add_encoded(self, encoded: bytes, commands: int) -> None:
+        """Append *encoded*, which is as many RESP arrays as *commands* says."""
         self.commands += commands
-        self._small.append(laid_out)
+        self._small.append(encoded)
 
     def buffers(self) -> list[bytes | memoryview]:
-        """Return all that was added, as buffers to be sent one after another."""
+        """Return everything that was added, as buffers to send in this order."""
         if self._small:
             self._buffers.append(b"".join(self._small))
             self._small = []
@@ -79,12 +81,12 @@ class RespRequest:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """The size of the request in bytes."""
         return sum(map(len, self.buffers()))
 
 
 class RespConnection:
-    """A connected, authenticated socket to one Redis server. One call at a time: the caller sees to that."""
+    """A connected, authenticated socket to one Redis server. The caller must make one call at a time."""
 
     def __init__(self, connected: socket.socket) -> None:
         connected.setblocking(False)
@@ -95,16 +97,16 @@ class RespConnection:
         self._poller.register(connected, select.POLLIN)
         self._writable = select.poll()
         self._writable.register(connected, select.POLLOUT)
-        self._brief = BusyPoll(connected.fileno(), _SPIN_NS)
+        self._busy_poll = BusyPoll(connected.fileno(), _SPIN_NS)
         self._polls_to_skip = 0
 
     async def call(
         self, request: RespRequest, deadline: float, *, alone: bool = True, meanwhile: Iterable[None] = ()
     ) -> list[Reply]:
-        """Send *request* and return one reply per command. Raises LinkLost; *deadline* is in trio's clock.
+        """Send *request* and return one reply per command. Raises ConnectionLost. *deadline* is in trio's clock.
 
-        *alone* says that nothing else waits for this connection, so that polling holds nobody up. The steps of
-        *meanwhile* are taken while the server works: all of them, if it answers.
+        *alone* says that no other task waits for this connection, so polling delays nobody. *meanwhile* is work to do
+        while the server works, one step at a time. All steps are done before the replies are read.
         """
         return await self.exchange(request.buffers(), request.commands, deadline, alone=alone, meanwhile=meanwhile)
 
@@ -117,9 +119,9 @@ class RespConnection:
         alone: bool = False,
         meanwhile: Iterable[None] = (),
     ) -> list[Reply]:
-        """Send *buffers*, then return the next *expected* replies: to what was sent before, for who asks ahead.
+        """Send *buffers*, then return the next *expected* replies, which may answer earlier requests.
 
-        Else as :meth:`call`.
+        So a caller can send its next request before it reads the last replies. Otherwise the same as :meth:`call`.
         """
         try:
             steps = iter(meanwhile)
@@ -133,19 +135,19 @@ class RespConnection:
             raise ConnectionLost(str(error) or type(error).__name__) from error
         except trio.TooSlowError:
             raise ConnectionLost("no answer in time") from None
-        except trio.Cancelled:  # replies are still to come, and would be taken for the next call's
+        except trio.Cancelled:  # the next call would read the replies that are still on their way
             self.close()
             raise
 
     def close(self) -> None:
-        """Close the socket, at once."""
+        """Close the socket."""
         self._socket.close()
 
     def _poll(self) -> None:
-        """Wait a moment for the reply without giving up the thread, unless the server has been too far for that."""
+        """Wait a moment for the reply without a task switch. After a miss, do not wait for some calls."""
         if self._polls_to_skip:
             self._polls_to_skip -= 1
-        elif not (self._brief.wait() or self._poller.poll(POLL_MS)):
+        elif not (self._busy_poll.wait() or self._poller.poll(POLL_MS)):
             self._polls_to_skip = _POLLS_SKIPPED_AFTER_MISS
 
     async def _send(
@@ -155,9 +157,13 @@ class RespConnection:
             try:
                 sent = self._write(buffers[:_IOV_MAX])
             except (BlockingIOError, ssl.SSLWantWriteError):
-                if next(meanwhile, self) is self and not (alone and self._writable.poll(POLL_MS)):
-                    with trio.fail_at(deadline):
-                        await trio.lowlevel.wait_writable(self._socket)
+                # The socket's buffer is full: use the time for one step, or wait if no step is left.
+                if next(meanwhile, _NO_STEP_LEFT) is not _NO_STEP_LEFT:
+                    continue
+                if alone and self._writable.poll(POLL_MS):
+                    continue
+                with trio.fail_at(deadline):
+                    await trio.lowlevel.wait_writable(self._socket)
             else:
                 buffers = _unsent(buffers, sent)
 
@@ -181,12 +187,12 @@ class RespConnection:
                 continue
             if not received:
                 raise ConnectionResetError("the server closed the connection")
-            self._reader.feed(self._received, 0, received)  # type: ignore[arg-type]  # takes any buffer; its stub knows two
+            self._reader.feed(self._received, 0, received)  # type: ignore[arg-type]  # it takes any buffer; its stub names two types
         return replies
 
 
 def _unsent(buffers: Sequence[bytes | memoryview], sent: int) -> list[bytes | memoryview]:
-    """Return what remains of *buffers* after their first *sent* bytes."""
+    """Return the rest of *buffers* after their first *sent* bytes."""
     for index, buffer in enumerate(buffers):
         if sent < len(buffer):
             return [memoryview(buffer)[sent:], *buffers[index + 1 :]] if sent else list(buffers[index:])

@@ -1,7 +1,8 @@
-"""The Lua scripts by which a scope changes hands. Each runs atomically in the server (Redis 7 or Valkey).
+"""The Lua scripts that claim, release and destroy a scope. Each runs atomically in the server (Redis 7 or Valkey).
 
-``allow-oom``: claiming and releasing must work on a full server, or nobody could mount it to delete something.
-Ordinary commits are no scripts: a transaction copies large values once, a script three times.
+All have the flag ``allow-oom``: a claim must work on a full server, because otherwise nobody could mount the scope and
+delete files. Ordinary commits are not scripts, because a transaction copies a large value once, and a script copies it
+three times.
 """
 
 from typing import Final
@@ -13,7 +14,8 @@ if not present[1] and ARGV[5] == '0' then return {'missing'} end
 if present[1] and ARGV[4] ~= present[1] and ARGV[6] == '0' and redis.call('EXISTS', KEYS[2]) == 1 then
   return {'busy', present[1], present[2]}
 end
--- Epochs of a new scope begin at the time (ms), not at nought: the owner of one destroyed before must not meet its own.
+-- The epochs of a new scope start at the current time (ms), not at 0. A scope of this name may have been destroyed
+-- while its owner was frozen: that owner must not find its own epoch in the new scope.
 if not present[1] then redis.call('HSET', KEYS[1], 'epoch', math.floor(ARGV[9] / 1000000)) end
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'token', ARGV[2])
@@ -26,7 +28,7 @@ return {'claimed', tostring(epoch), present[1] and '0' or '1'}
 
 RECLAIM: Final = b"""#!lua flags=allow-oom
 -- KEYS scope, lease   ARGV token, lease ms
--- After a lost connection: a new epoch, so that whatever is still on its way over the old one comes too late.
+-- After a lost connection: take a new epoch, so that the server rejects what still arrives over the old connection.
 local present = redis.call('HMGET', KEYS[1], 'token', 'owner', 'seq', 'next')
 if not present[1] then return {'gone'} end
 if present[1] ~= ARGV[1] then return {'fenced', present[2]} end
@@ -54,7 +56,7 @@ return 1
 
 SHRINK: Final = b"""#!lua flags=allow-oom
 -- KEYS scope   ARGV epoch, then commands: number of words, words
--- A change that needs no more room, on a server that is full and so refuses the same commands in a transaction.
+-- Stores a change that needs no memory. A full server refuses the same commands in a transaction.
 local epoch = redis.call('HGET', KEYS[1], 'epoch')
 if epoch ~= ARGV[1] then return {'fenced', epoch} end
 local i = 2
@@ -68,7 +70,7 @@ return {'stored'}
 
 START_DROP: Final = b"""#!lua flags=allow-oom
 -- KEYS scope, lease   ARGV epoch of an owner known to be gone, or empty
--- Fences whoever still believes to own the scope, and marks it as half destroyed until it is gone.
+-- Fences an owner that may still be alive, and marks the scope as being destroyed until its last key is deleted.
 local present = redis.call('HMGET', KEYS[1], 'epoch', 'owner')
 if not present[1] then return {'missing'} end
 if present[2] and present[1] ~= ARGV[1] and redis.call('EXISTS', KEYS[2]) == 1 then

@@ -1,4 +1,7 @@
-"""The store contract over Redis or Valkey: claims and listings by redis-py in worker threads, data by the session."""
+"""The store contract over Redis or Valkey.
+
+Claims and listings go through redis-py in worker threads. Commits and hydration go over RESP connections under trio.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
@@ -31,56 +34,59 @@ from vfsd.tree.change import CHUNK_SIZE, Limits
 
 T = TypeVar("T")
 
-_UNLINKED_AT_ONCE = 500
+_KEYS_PER_UNLINK = 500
 
 
 class RedisStore(Store):
-    """Scopes on one server."""
+    """The scopes of the server that *url* names."""
 
     def __init__(self, url: str, options: StoreOptions) -> None:
-        self._server = RedisAdmin(url, options.timeout)
+        self._admin = RedisAdmin(url, options.timeout)
         self._options = options
         self._claims: list[RedisClaim] = []
-        self.label = self._server.label
+        self.label = self._admin.label
 
     async def check(self) -> list[str]:
         """See :meth:`Store.check`."""
         eviction = self._options.allow_eviction
-        return await _in_thread(lambda: self._server.preflight(self._options.fsync, allow_eviction=eviction))
+        return await _in_thread(lambda: self._admin.preflight(self._options.fsync, allow_eviction=eviction))
 
     async def claim(self, scope: str, owner: Owner, terms: ClaimTerms) -> Claim:
         """See :meth:`Store.claim`."""
         if not await _in_thread(lambda: self._is_new(scope)):
             await self._check_header(scope)
         created = await _in_thread(lambda: self._claim(scope, owner, terms))
-        limits = await _in_thread(lambda: self._set_limits(scope, terms.limits))
-        claim = RedisClaim(self._server, Claimed(scope, owner, limits, created), self._options)
+        limits = await _in_thread(lambda: self._update_limits(scope, terms.limits))
+        claim = RedisClaim(self._admin, Claimed(scope, owner, limits, created), self._options)
         self._claims.append(claim)
         await claim.connect()
         return claim
 
     def _is_new(self, scope: str) -> bool:
-        return not self._server.execute("EXISTS", Keys(scope).scope)
+        return not self._admin.execute("EXISTS", Keys(scope).scope)
 
     async def _check_header(self, scope: str) -> None:
-        link = await self._link()
+        link = await self._connect()
         try:
             await self._loader(link, scope).header()
         finally:
             link.close()
 
-    def _claim(self, scope: str, owner: Owner, terms: ClaimTerms, known_gone: bytes = b"") -> bool:
-        """Claim *scope*; return whether that made it. *known_gone* is the epoch of an owner that has ended."""
+    def _claim(self, scope: str, owner: Owner, terms: ClaimTerms, dead_epoch: bytes = b"") -> bool:
+        """Claim *scope*, and return whether the claim created it.
+
+        *dead_epoch* is the epoch of an owner that has certainly ended: the claim need not wait for its lease.
+        """
         keys = Keys(scope)
-        if terms.create and not self._server.execute("SISMEMBER", SCOPES, scope):  # a full server takes no SADD at all
-            self._server.execute("SADD", SCOPES, scope)
-        answer = self._server.script(
+        if terms.create and not self._admin.execute("SISMEMBER", SCOPES, scope):  # a full server refuses every SADD
+            self._admin.execute("SADD", SCOPES, scope)
+        answer = self._admin.script(
             scripts.CLAIM,
             (keys.scope, keys.lease),
             owner.to_json(),
             owner.token,
             LEASE_SECONDS * 1000,
-            known_gone,
+            dead_epoch,
             int(terms.create),
             int(terms.take_over),
             FORMAT,
@@ -90,22 +96,22 @@ class RedisStore(Store):
         if answer[0] == b"missing":
             raise ScopeMissing(f"there is no scope {scope} in the store {self.label}")
         if answer[0] == b"busy":
-            _check_gone(scope, answer[2])
+            _raise_if_alive(scope, answer[2])
             return self._claim(scope, owner, terms, answer[1])
         return bool(answer[2] == b"1")
 
-    def _set_limits(self, scope: str, given: Limits) -> Limits:
-        """Change the limits of a scope that has just been claimed, and return those in force."""
+    def _update_limits(self, scope: str, changes: Limits) -> Limits:
+        """Change the limits of a scope that is claimed, and return the limits in force."""
         header = Keys(scope).scope
-        present = unpack_limits(self._server.execute("HGET", header, "limits") or "{}")
-        limits = present.changed_by(given)
+        present = unpack_limits(self._admin.execute("HGET", header, "limits") or "{}")
+        limits = present.changed_by(changes)
         if limits != present:
-            self._server.execute("HSET", header, "limits", pack_limits(limits))
+            self._admin.execute("HSET", header, "limits", pack_limits(limits))
         return limits
 
     async def load(self, scope: str) -> AsyncIterator[Batch]:
         """See :meth:`Store.load`."""
-        link = await self._link()
+        link = await self._connect()
         try:
             async with aclosing(self._loader(link, scope).batches()) as batches:
                 async for batch in batches:
@@ -113,30 +119,30 @@ class RedisStore(Store):
         finally:
             link.close()
 
-    async def _link(self) -> RespConnection:
-        return RespConnection(await _in_thread(self._server.connect))
+    async def _connect(self) -> RespConnection:
+        return RespConnection(await _in_thread(self._admin.connect))
 
     def _loader(self, link: RespConnection, scope: str) -> Loader:
         return Loader(link, scope, self.label, self._options.timeout)
 
     async def capacity(self) -> Capacity:
         """See :meth:`Store.capacity`."""
-        return await _in_thread(self._server.capacity)
+        return await _in_thread(self._admin.capacity)
 
     async def scopes(self) -> list[ScopeSummary]:
         """See :meth:`Store.scopes`."""
         return await _in_thread(self._scopes)
 
     def _scopes(self) -> list[ScopeSummary]:
-        names = sorted(name.decode() for name in self._server.execute("SMEMBERS", SCOPES))
+        names = sorted(name.decode() for name in self._admin.execute("SMEMBERS", SCOPES))
         summaries = (self._summary(name) for name in names)
         return [summary for summary in summaries if summary is not None]
 
     def _summary(self, scope: str) -> ScopeSummary | None:
-        """Return what is known of *scope*, or None if it is only a name left behind."""
+        """Return the summary of *scope*, or None if only its name is left (an interrupted claim or drop)."""
         keys = Keys(scope)
         commands = (("HMGET", keys.scope, "created", "owner"), ("HLEN", keys.inodes), ("EXISTS", keys.lease))
-        (created, owner), files, leased = self._server.pipeline(commands)
+        (created, owner), files, leased = self._admin.pipeline(commands)
         if created is None:
             return None
         return ScopeSummary(scope, files, int(created), from_json(owner) if owner and leased else None)
@@ -145,38 +151,41 @@ class RedisStore(Store):
         """See :meth:`Store.drop`."""
         await _in_thread(lambda: self._drop(scope))
 
-    def _drop(self, scope: str, known_gone: bytes = b"") -> None:
-        """Fence and mark *scope*, then delete it key by key, its header last: a drop cut short can be repeated."""
+    def _drop(self, scope: str, dead_epoch: bytes = b"") -> None:
+        """Fence *scope* and mark it, then delete its keys. The header is last, so an interrupted drop can be repeated.
+
+        *dead_epoch* is the epoch of an owner that has certainly ended.
+        """
         keys = Keys(scope)
-        answer = self._server.script(scripts.START_DROP, (keys.scope, keys.lease), known_gone)
+        answer = self._admin.script(scripts.START_DROP, (keys.scope, keys.lease), dead_epoch)
         if answer[0] == b"missing":
             raise ScopeMissing(f"there is no scope {scope} in the store {self.label}")
         if answer[0] == b"busy":
-            _check_gone(scope, answer[2])
+            _raise_if_alive(scope, answer[2])
             self._drop(scope, answer[1])
             return
-        inos = [int(ino) for ino in self._server.execute("HKEYS", keys.inodes)]
-        for start in range(0, len(inos), _UNLINKED_AT_ONCE):
-            data = (keys.data(ino) for ino in inos[start : start + _UNLINKED_AT_ONCE])
-            self._server.execute("UNLINK", *data)
-        self._server.execute("UNLINK", keys.entries, keys.inodes)
-        self._server.execute("UNLINK", keys.scope)
-        self._server.execute("SREM", SCOPES, scope)
+        inos = [int(ino) for ino in self._admin.execute("HKEYS", keys.inodes)]
+        for start in range(0, len(inos), _KEYS_PER_UNLINK):
+            data = (keys.data(ino) for ino in inos[start : start + _KEYS_PER_UNLINK])
+            self._admin.execute("UNLINK", *data)
+        self._admin.execute("UNLINK", keys.entries, keys.inodes)
+        self._admin.execute("UNLINK", keys.scope)
+        self._admin.execute("SREM", SCOPES, scope)
 
     async def aclose(self) -> None:
         """See :meth:`Store.aclose`."""
         for claim in self._claims:
             claim.close()
-        self._server.close()
+        self._admin.close()
 
 
-async def _in_thread(ask: Callable[[], T]) -> T:
-    """Return what the blocking *ask* returns. Whoever is cancelled meanwhile does not wait for the server."""
-    return await trio.to_thread.run_sync(ask, abandon_on_cancel=True)
+async def _in_thread(call: Callable[[], T]) -> T:
+    """Run the blocking *call* in a thread, and return its result. A cancelled caller does not wait for the server."""
+    return await trio.to_thread.run_sync(call, abandon_on_cancel=True)
 
 
-def _check_gone(scope: str, owner_json: bytes) -> None:
-    """Return if the owner is known to have ended. Raises ScopeBusy, saying what to do, if it may live."""
+def _raise_if_alive(scope: str, owner_json: bytes) -> None:
+    """Raise ScopeBusy, with a remedy, if the owner may be alive."""
     owner = from_json(owner_json)
     if not owner.is_gone():
         raise ScopeBusy(

@@ -1,9 +1,9 @@
-"""A group of changes as one Redis transaction, and what its replies mean.
+"""A group of changes as one Redis transaction, and the meaning of its replies.
 
-``MULTI … EXEC WATCH HGET``: the transaction runs only if the scope's header has not changed since it was last
-watched, and the header is watched anew, and its epoch read, in the same round trip. So every commit is fenced
-without a script (Redis documentation, "Transactions: optimistic locking using check-and-set"). Each commit
-also raises ``seq`` in the header: after a lost connection it tells whether the last one arrived.
+The commands are ``MULTI … EXEC WATCH HGET``. The transaction runs only if the scope's header has not changed since the
+last WATCH. The same round trip then watches the header again and reads its epoch for the next transaction. So every
+commit is fenced without a script (Redis documentation, "Transactions: optimistic locking using check-and-set"). Each
+commit also increments ``seq`` in the header: after a lost connection it tells whether the last commit arrived.
 """
 
 import enum
@@ -17,25 +17,25 @@ from vfsd.store.redis.resp import Reply, ReplyError, RespRequest
 from vfsd.tree.change import Change, Chunk, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
 
 _NUMBERS_AT_ONCE = 4000
-"""Chunks dropped by one command; a script cannot pass more than about 8,000 words (LUAI_MAXCSTACK)."""
+"""How many chunks one command drops. A script cannot pass more than about 8,000 words (LUAI_MAXCSTACK)."""
 
 
-class Verdict(enum.Enum):
-    """What became of a transaction."""
+class ExecResult(enum.Enum):
+    """The result of a transaction."""
 
     STORED = enum.auto()
-    DISTURBED = enum.auto()
-    """The header changed since it was watched: nothing was done. Either fenced, or to be sent again."""
+    ABORTED = enum.auto()
+    """The header changed after the WATCH, so nothing is stored. The scope is fenced, or the caller sends it again."""
     REFUSED = enum.auto()
-    """The server would not: nothing was done."""
-    TORN = enum.auto()
-    """Some commands failed and others did not; only foreign data under our keys can do that."""
+    """The server refused the transaction, so nothing is stored."""
+    PARTIAL = enum.auto()
+    """Some commands failed and others did not. The cause can only be foreign data under the scope's keys."""
 
 
 class Outcome(NamedTuple):
-    """A verdict, the epoch now in force, and the server's own words where it refused."""
+    """The result, the epoch in the header after it, and the server's message if it refused."""
 
-    verdict: Verdict
+    result: ExecResult
     epoch: bytes | None
     why: str = ""
 
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 def watch(keys: Keys) -> RespRequest:
     """Return the request that arms the fence before the first transaction.
 
-    It also tries whether this user may do all that the fence needs: an error among the replies means no.
+    It also tests whether this user has the permissions that the fence needs: an error among the replies means no.
     """
     request = RespRequest()
     request.add(b"WATCH", keys.scope)
@@ -56,19 +56,19 @@ def watch(keys: Keys) -> RespRequest:
 
 
 def watched_epoch(replies: Sequence[Reply]) -> Reply:
-    """Return the epoch that the last two replies, to WATCH and HGET, tell; None if the watch was refused."""
+    """Return the epoch from the last two replies (to WATCH and HGET), or None if the WATCH was refused."""
     watching, epoch = replies[-2:]
     return None if isinstance(watching, ReplyError) else epoch
 
 
 def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> RespRequest:
-    """Return one transaction that stores *changes* and sets *header*, fields and values in turn."""
+    """Return one transaction that stores *changes* and sets *header* (field, value, field, value …)."""
     request = RespRequest()
-    request.add_laid_out(_OPENING, 1)
+    request.add_encoded(_OPENING, 1)
     for command in commands(keys, [op for change in changes for op in change.ops]):
         request.add(*command)
     request.add(b"HSET", keys.scope, *header)
-    request.add_laid_out(_closing(keys.scope), 3)
+    request.add_encoded(_closing(keys.scope), 3)
     return request
 
 
@@ -77,7 +77,7 @@ _OPENING = b"*1\r\n$5\r\nMULTI\r\n"
 
 @functools.lru_cache(maxsize=1)
 def _closing(scope: bytes) -> bytes:
-    """Return the end of every transaction on a scope's header, laid out once: a good part of a small one."""
+    """Return the encoded end of every transaction on a header, cached: it is a large part of a small commit."""
     request = RespRequest()
     request.add(b"EXEC")
     request.add(b"WATCH", scope)
@@ -86,23 +86,23 @@ def _closing(scope: bytes) -> bytes:
 
 
 def decode(replies: Sequence[Reply]) -> Outcome:
-    """Return what the replies to :func:`encode` mean."""
+    """Return the outcome that the replies to an :func:`encode` request mean."""
     executed, epoch = replies[-3], watched_epoch(replies)
     if isinstance(replies[0], ReplyError) and not all(isinstance(reply, ReplyError) for reply in replies[:-2]):
-        return Outcome(Verdict.TORN, epoch, str(replies[0]))
+        return Outcome(ExecResult.PARTIAL, epoch, str(replies[0]))
     if executed is None:
-        return Outcome(Verdict.DISTURBED, epoch)
+        return Outcome(ExecResult.ABORTED, epoch)
     if isinstance(executed, ReplyError):
         reasons = [reply for reply in replies[:-3] if isinstance(reply, ReplyError)]
-        return Outcome(Verdict.REFUSED, epoch, str((reasons or [executed])[0]))
+        return Outcome(ExecResult.REFUSED, epoch, str((reasons or [executed])[0]))
     failed = [reply for reply in executed if isinstance(reply, ReplyError)]
     if failed:
-        return Outcome(Verdict.TORN, epoch, str(failed[0]))
-    return Outcome(Verdict.STORED, epoch)
+        return Outcome(ExecResult.PARTIAL, epoch, str(failed[0]))
+    return Outcome(ExecResult.STORED, epoch)
 
 
 def commands(keys: Keys, ops: Iterable[Op]) -> list[list[Chunk]]:
-    """Return the Redis commands that store *ops*: one for all of a kind, then those for content in order."""
+    """Return the Redis commands that store *ops*: one per kind of record, then those for content in their order."""
     put_inodes: list[Chunk] = [b"HSET", keys.inodes]
     put_entries: list[Chunk] = [b"HSET", keys.entries]
     drop_inodes: list[Chunk] = [b"HDEL", keys.inodes]
@@ -141,7 +141,7 @@ def _drop_chunks(key: bytes, numbers: tuple[int, ...] | None) -> list[list[Chunk
 
 
 def next_ino(changes: Iterable[Change], known: int) -> int:
-    """Return the next inode number never used, which was *known* before *changes*, for the header."""
+    """Return the next unused inode number after *changes*. *known* is that number before them."""
     for change in changes:
         for op in change.ops:
             if isinstance(op, PutInode) and op.ino >= known:

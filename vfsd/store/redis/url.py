@@ -1,9 +1,9 @@
-"""From a store URL to redis-py's connections: one server, or the master that Sentinels name.
+"""From a store URL to redis-py's connections: to one server, or to the master that Sentinels name.
 
-``redis+sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…]/SERVICE[/DB]`` asks the Sentinels anew at each connection, so
-that a mount follows a failover. ``?sentinel_username=…&sentinel_password=…`` are for the Sentinels themselves.
+``redis+sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…]/SERVICE[/DB]`` asks the Sentinels for each new connection, so
+a mount follows a failover. ``?sentinel_username=…&sentinel_password=…`` are the credentials for the Sentinels.
 
-Of redis-py's own options a URL may give those that say how a server is reached. The others are ours to decide.
+A URL may set only the options of redis-py that say how to reach a server. vfsd sets all others, and relies on them.
 """
 
 from typing import Any
@@ -38,13 +38,13 @@ _OPTIONS = {
     "rediss": _LOGIN | _TLS,
     SENTINEL: frozenset({"sentinel_username", "sentinel_password"}),
 }
-"""By scheme: the options that a URL may have after its question mark."""
+"""The options that a URL may have after its question mark, by scheme."""
 
 
 def connection_pool(url: str, timeout: float) -> redis.ConnectionPool:
-    """Return the pool for *url*; a connect or an answer may take *timeout* seconds. Raises UsageError, ValueError.
+    """Return the pool for *url*. A connect or an answer may take *timeout* seconds. Raises UsageError, ValueError.
 
-    redis-py's own retries are off: it may execute a command twice, and a claim must not be.
+    redis-py's own retries are off: a retry may execute a command twice, and a claim must not run twice.
     """
     _check_options(url)
     options: dict[str, Any] = {
@@ -61,9 +61,9 @@ def connection_pool(url: str, timeout: float) -> redis.ConnectionPool:
 
 
 def _check_options(url: str) -> None:
-    """Refuse an option that is not for the URL to give: redis-py would let it override ours. Raises UsageError.
+    """Refuse an option that a URL may not set: in redis-py it would override vfsd's own. Raises UsageError.
 
-    What has no value is not named: it may be the end of a password with a raw ``&`` in it.
+    The message does not show an option without a value: it may be the end of a password that has a raw ``&``.
     """
     parts = urlsplit(url)
     known = _OPTIONS[parts.scheme]
@@ -75,7 +75,7 @@ def _check_options(url: str) -> None:
 
 
 def _check_database(url: str) -> None:
-    """Refuse a database that is no number: redis-py would take database 0 for it. Raises ValueError."""
+    """Refuse a database that is not a number: redis-py would use database 0 instead. Raises ValueError."""
     parts = urlsplit(url)
     if parts.scheme != "unix" and parts.path.strip("/"):
         int(parts.path.strip("/"))
@@ -89,13 +89,13 @@ def _sentinel_pool(url: str, options: dict[str, Any]) -> redis.ConnectionPool:
         raise ValueError("expected redis+sentinel://HOST:PORT[,HOST:PORT]/SERVICE[/DB]")
     user, _, password = credentials.partition(":")
     query = dict(parse_qsl(parts.query))
-    ours = {"username": unquote(user) or None, "password": unquote(password) or None, "db": int(database or 0)}
-    theirs = {"username": query.get("sentinel_username"), "password": query.get("sentinel_password")}
-    sentinel = Sentinel(_addresses(addresses), sentinel_kwargs={**options, **theirs})  # type: ignore[no-untyped-call]  # untyped
-    return SentinelConnectionPool(service, sentinel, **options, **ours)  # type: ignore[no-untyped-call]  # untyped
+    server_login = {"username": unquote(user) or None, "password": unquote(password) or None, "db": int(database or 0)}
+    sentinel_login = {"username": query.get("sentinel_username"), "password": query.get("sentinel_password")}
+    sentinel = Sentinel(_addresses(addresses), sentinel_kwargs={**options, **sentinel_login})  # type: ignore[no-untyped-call]  # untyped
+    return SentinelConnectionPool(service, sentinel, **options, **server_login)  # type: ignore[no-untyped-call]  # untyped
 
 
 def _addresses(text: str) -> list[tuple[str, int]]:
-    """Return host and port of each Sentinel in a comma-separated list."""
-    pairs = (place.rpartition(":") if ":" in place else (place, ":", str(_SENTINEL_PORT)) for place in text.split(","))
-    return [(host, int(port)) for host, _, port in pairs]
+    """Return host and port of each Sentinel in the comma-separated *text*."""
+    texts = (item if ":" in item else f"{item}:{_SENTINEL_PORT}" for item in text.split(","))
+    return [(host, int(port)) for host, _, port in (item.rpartition(":") for item in texts)]

@@ -1,4 +1,5 @@
-"""Scopes in one SQLite file, no server needed.
+"""Scopes in one SQLite file, without a server.
 
-``store`` is the contract, ``rows`` what a scope looks like in tables, ``database`` the file and its connections.
+``store`` fulfils the contract, and ``claim`` commits. ``database`` is the file and its connections. ``scope_rows`` has
+one row per scope, and ``rows`` has the tables of its inodes, entries and chunks.
 """

@@ -3,7 +3,7 @@
 Commits run in the event loop. With write-ahead logging and ``synchronous=NORMAL`` a commit writes to the page cache
 and waits for no disk: about a tenth of a millisecond, several times less than handing it to a thread and back. What
 does wait for the disk, a checkpoint of the log and :meth:`SqliteClaim.sync`, runs in threads. Commits are not grouped:
-none of them waits, so there is nothing to gather. Only while another process locks the file does a commit wait, by
+none of them waits, so there is nothing to group. Only while another process locks the file does a commit wait, by
 itself and no longer than its time-out.
 
 A commit survives the end of the daemon, however it ends. ``sync`` makes it survive the end of the host.
@@ -82,14 +82,14 @@ class SqliteClaim(Claim):
         return Fenced(f"scope {self.scope} has been claimed by another owner: {row.last_owner().describe()}")
 
     async def _checkpoint_when_due(self) -> None:
-        """Move the log into the file whenever it has grown, beside the commits."""
+        """Move the log into the file whenever it has grown. Commits go on at the same time."""
         while True:
             await self._checkpoint_due.wait()
             self._checkpoint_due = trio.Event()
             try:
                 await trio.to_thread.run_sync(self._database.checkpoint)
             except StoreError as error:
-                _log.warning("could not take the log into the file, it goes on growing: %s", error)
+                _log.warning("could not checkpoint the log, so it keeps growing: %s", error)
 
     async def release(self) -> None:
         """See :meth:`Claim.release`."""
@@ -116,7 +116,7 @@ class SqliteClaim(Claim):
     def _commit(self, connection: sqlite3.Connection, change: Change) -> None:
         self.raise_if_unusable()
         if change.grows:
-            self._database.check_room(connection)
+            self._database.raise_if_full(connection)
         with transaction(connection):
             next_ino = scope_rows.next_ino(connection, self._grant)
             if next_ino is None:

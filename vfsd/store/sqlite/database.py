@@ -1,7 +1,7 @@
-"""The SQLite file: opening it, waiting while others hold it, keeping its log short. It knows no scopes.
+"""The SQLite file: opening it, waiting while it is locked, and keeping its write-ahead log short. It knows no scopes.
 
-Several daemons may share one file. SQLite never waits here (its own time-out would stop the event loop): whoever
-finds the file locked sleeps in trio and tries again.
+Several daemons may share one file. SQLite itself never waits for a lock here, because its time-out would block the
+event loop. A caller that finds the file locked sleeps in trio and tries again.
 """
 
 import os
@@ -20,30 +20,31 @@ from vfsd.store.sqlite.rows import SCHEMA
 T = TypeVar("T")
 
 _APPLICATION_ID = 0x76667364
-"""Marks the file as ours ("vfsd"); see PRAGMA application_id."""
+"""Identifies a file of vfsd: the bytes "vfsd" (see PRAGMA application_id)."""
 
 _LAYOUT = 1
-"""Version of the tables, kept in PRAGMA user_version. The records in them have a version of their own, per scope."""
+"""Version of the tables, kept in PRAGMA user_version. The format of the records has its own version, per scope."""
 
 _LOG_PAGES = 4000
-"""Pages in the log after which a commit takes it into the file itself, should no thread have come to that."""
+"""The number of pages in the log after which a commit itself checkpoints it, if no thread has done that before."""
 
 _RESERVE = 32 << 20
-"""Bytes of the disk left to changes that free some: the log may grow to its most, and the file by as much."""
+"""The free space (bytes) on the disk that is kept for changes that free space. They need some first: the log may grow
+to its limit, and the file by the same size."""
 
-_FIRST_NAP, _LONGEST_NAP = 0.001, 0.02
-"""Seconds between two attempts on a locked file."""
+_FIRST_DELAY, _LONGEST_DELAY = 0.001, 0.02
+"""The delays (s) between two attempts on a locked file: the first, and the limit up to which it doubles."""
 
 _PRAGMAS = (
-    "PRAGMA synchronous = NORMAL",  # a commit survives the daemon; flush_log() makes it survive the host
+    "PRAGMA synchronous = NORMAL",  # a commit survives the daemon's end; flush_log() makes it survive the host's
     f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}",
-    f"PRAGMA journal_size_limit = {_LOG_PAGES * 4096}",  # a long reader lets the log grow: give that back
-    "PRAGMA secure_delete = OFF",  # Debian's default writes zeros over all that is replaced
+    f"PRAGMA journal_size_limit = {_LOG_PAGES * 4096}",  # a long read makes the log grow: shrink it afterwards
+    "PRAGMA secure_delete = OFF",  # Debian's default overwrites deleted data with zeros
 )
 
 
 class Database:
-    """The file at *path* (absolute). *timeout* is how long to wait for it while others hold it, in seconds."""
+    """The file at *path* (absolute). *timeout* is how long (s) to wait while another process locks it."""
 
     def __init__(self, path: Path, timeout: float) -> None:
         self.path = path
@@ -55,7 +56,7 @@ class Database:
     # --- using it
 
     def exists(self) -> bool:
-        """Whether there is a file. Raises StoreUnreachable if there cannot be one."""
+        """Whether the file exists. Raises StoreUnreachable if its directory is missing or not readable."""
         try:
             if self.path.parent.is_dir():
                 return self.path.exists()
@@ -64,50 +65,57 @@ class Database:
         raise self._error(StoreUnreachable, f"there is no directory {self.path.parent}; create it first")
 
     async def run(self, action: Callable[[sqlite3.Connection], T], *, create: bool = False) -> T:
-        """Return what *action* does with the connection for writing, opened if need be.
+        """Call *action* with the connection for writing, and return its result. Raises StoreError.
 
-        While the file is locked, *action* is tried again: it must be whole or nothing. Raises StoreError.
+        The file is opened if necessary; *create* allows to create it. While the file is locked, *action* is called
+        again, so it must do everything or nothing.
         """
-        return await self._patiently(lambda: action(self._opened(create=create)))
+        return await self._retry_while_locked(lambda: action(self._writable(create=create)))
 
     async def open(self) -> None:
-        """Open the file, unless it is open. Raises StoreError, above all if it is no file of ours."""
-        await self._patiently(lambda: self._opened(create=False))
+        """Open the file, if it is not open. Raises StoreError, for example if the file is not vfsd's."""
+        await self._retry_while_locked(lambda: self._writable(create=False))
 
     async def snapshot(self) -> sqlite3.Connection:
-        """Return another connection, which goes on seeing the file as it is now. The caller closes it."""
-        return await self._patiently(self._snapshot)
+        """Return a new connection that sees the file as it is at this moment. The caller must close it."""
+        return await self._retry_while_locked(self._snapshot)
 
     def close(self) -> None:
-        """Close the connection; whoever is the last to close takes the log into the file, and removes it."""
+        """Close the connection. SQLite checkpoints and removes the log when the last connection to the file closes."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Raise the StoreError that an SQLite error inside stands for."""
+    def translating_errors(self) -> Iterator[None]:
+        """Turn an SQLite error from the block into a StoreError."""
         try:
             yield
         except sqlite3.Error as error:
             raise translated(error, self.label) from error
 
-    async def _patiently(self, attempt: Callable[[], T]) -> T:
-        """Return what *attempt* does; try again while the file is locked and there is time."""
-        deadline, nap = trio.current_time() + self._timeout, _FIRST_NAP
+    async def _retry_while_locked(self, attempt: Callable[[], T]) -> T:
+        """Call *attempt* and return its result. Repeat that while the file is locked, until the time-out.
+
+        Raises StoreError.
+        """
+        deadline, delay = trio.current_time() + self._timeout, _FIRST_DELAY
         while True:
             try:
                 return attempt()
             except sqlite3.Error as error:
                 if not is_locked(error) or trio.current_time() >= deadline:
                     raise translated(error, self.label) from error
-            await trio.sleep(nap)
-            nap = min(2 * nap, _LONGEST_NAP)
+            await trio.sleep(delay)
+            delay = min(2 * delay, _LONGEST_DELAY)
 
     # --- opening it
 
-    def _opened(self, *, create: bool) -> sqlite3.Connection:
-        """Return the connection for writing. What is written to a file without a name would be lost: refuse that."""
+    def _writable(self, *, create: bool) -> sqlite3.Connection:
+        """Return the connection for writing.
+
+        Raises StoreUnreachable if the file was moved or removed: commits to a file without a name would be lost.
+        """
         if self._connection is None:
             self._connection = self._open(create=create)
             self._identity = _identity(self.path)
@@ -119,24 +127,24 @@ class Database:
         connection = self._open()
         try:
             connection.execute("BEGIN")
-            connection.execute("SELECT COUNT(*) FROM scopes").fetchone()  # it is reading that takes the snapshot
+            connection.execute("SELECT COUNT(*) FROM scopes").fetchone()  # the first read takes the snapshot, not BEGIN
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _open(self, *, create: bool = False) -> sqlite3.Connection:
-        """Return a new connection to the file, which becomes ours if it is new."""
+        """Return a new connection to the file. An empty file gets the tables."""
         url = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
         connection = sqlite3.connect(url, uri=True, timeout=0, isolation_level=None)
         try:
-            self._prepare(connection)
+            self._configure(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _configure(self, connection: sqlite3.Connection) -> None:
         is_new = self._is_new(connection)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
@@ -145,11 +153,11 @@ class Database:
             raise self._error(StoreRefused, f"write-ahead logging does not work there (journal mode {mode})")
         if is_new:
             with transaction(connection):
-                if self._is_new(connection):  # nobody else was faster
-                    _found(connection)
+                if self._is_new(connection):  # otherwise another process was faster
+                    _create_tables(connection)
 
     def _is_new(self, connection: sqlite3.Connection) -> bool:
-        """Whether the file is empty. Raises StoreRefused if it is another program's, FormatTooNew."""
+        """Whether the file is empty. Raises StoreRefused for the file of another program, and FormatTooNew."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (layout,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
@@ -164,34 +172,36 @@ class Database:
     # --- the disk below it
 
     def checkpoint(self) -> None:
-        """Take the log into the file, as far as that disturbs nobody. Waits for the disk: run it in a thread."""
-        with self.telling(), closing(self._open()) as connection:
+        """Move the log into the file, as far as no reader prevents it. It waits for the disk: call it in a thread."""
+        with self.translating_errors(), closing(self._open()) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def flush_log(self) -> None:
-        """Make all commits so far survive the host. Waits for the disk: run it in a thread."""
+        """Flush the log: then all commits survive a crash of the host. It waits for the disk: call it in a thread."""
         try:
-            # A second descriptor is safe: closing it would drop the locks on the file itself, but the log has none.
+            # Closing a second descriptor drops a process's POSIX locks on a file. SQLite locks the database file, but
+            # not the log, so a second descriptor of the log is safe.
             with Path(f"{self.path}-wal").open("rb") as log:
                 os.fsync(log.fileno())
         except FileNotFoundError:
-            return  # what was in a log is in the file, and was flushed with it
+            return  # a checkpoint has moved the log into the file and flushed the file
         except OSError as error:
             raise self._error(StoreUnreachable, f"its log cannot be flushed: {error.strerror}") from error
 
-    def room(self, connection: sqlite3.Connection | None) -> tuple[int, int]:
-        """Return the size of the disk the file lies on, and how many bytes of content still find room."""
+    def total_and_free(self, connection: sqlite3.Connection | None) -> tuple[int, int]:
+        """Return the size of the file's disk, and how much content can still be written to it, in bytes."""
         disk = os.statvfs(self.path.parent)
-        inside = 0 if connection is None else _reusable(connection)
+        inside = 0 if connection is None else _free_page_bytes(connection)
         return disk.f_blocks * disk.f_frsize, max(0, disk.f_bavail * disk.f_frsize + inside - _RESERVE)
 
-    def check_room(self, connection: sqlite3.Connection) -> None:
-        """Raise StoreFull if what is left must be kept for changes that free some."""
+    def raise_if_full(self, connection: sqlite3.Connection) -> None:
+        """Raise StoreFull if only the reserve is left: it is kept for changes that free space."""
         disk = os.statvfs(self.path.parent)
-        if disk.f_bavail * disk.f_frsize > _RESERVE or not disk.f_blocks:  # some file systems do not tell
+        tells_its_size = disk.f_blocks > 0  # some file systems report 0
+        if disk.f_bavail * disk.f_frsize > _RESERVE or not tells_its_size:
             return
-        if not self.room(connection)[1]:
-            raise self._error(StoreFull, f"less than {_RESERVE >> 20} MiB are free where it lies; free some space")
+        if not self.total_and_free(connection)[1]:
+            raise self._error(StoreFull, f"less than {_RESERVE >> 20} MiB are free on its disk; free some space")
 
     def _error(self, kind: type[StoreError], why: str) -> StoreError:
         return kind(f"store {self.label}: {why}")
@@ -199,27 +209,27 @@ class Database:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Make what is done inside happen as a whole, or not at all; nobody else writes meanwhile."""
+    """Run the block as one transaction: all of it is stored, or nothing. No other process writes at the same time."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # some errors of SQLite have already ended it
+        if connection.in_transaction:  # some SQLite errors end the transaction themselves
             connection.execute("ROLLBACK")
         raise
 
 
-def _found(connection: sqlite3.Connection) -> None:
-    """Make an empty file ours."""
+def _create_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables in an empty file, and mark it as vfsd's."""
     for statement in SCHEMA:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {_LAYOUT}")
 
 
-def _reusable(connection: sqlite3.Connection) -> int:
-    """Return how many bytes of the file hold nothing any more."""
+def _free_page_bytes(connection: sqlite3.Connection) -> int:
+    """Return the size (bytes) of the unused pages in the file."""
     (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
     free: int = pages * size

@@ -1,16 +1,16 @@
-"""What SQLite's errors mean here: one table from result codes to the project's errors, with a remedy each."""
+"""From SQLite errors to the project's errors: one table by result code, with a remedy for each."""
 
 import sqlite3
 
 from vfsd.errors import ScopeDamaged, StoreError, StoreFull, StoreReadOnly, StoreRefused, StoreUnreachable
 
-_LOCKED = (StoreUnreachable, "another process holds it locked; 'fuser FILE' names who has it open")
+_LOCKED = (StoreUnreachable, "another process has locked it; 'fuser FILE' shows which processes have it open")
 _RIGHTS = "make the file and its directory writable for this user"
 
 _MEANING: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
-    sqlite3.SQLITE_FULL: (StoreFull, "free some space where it lies"),
+    sqlite3.SQLITE_FULL: (StoreFull, "free some space on its disk"),
     sqlite3.SQLITE_READONLY: (StoreReadOnly, _RIGHTS),
     sqlite3.SQLITE_PERM: (StoreRefused, _RIGHTS),
     sqlite3.SQLITE_IOERR: (StoreUnreachable, "see the kernel's log for trouble with the disk"),
@@ -21,19 +21,19 @@ _MEANING: dict[int, tuple[type[StoreError], str]] = {
     ),
     sqlite3.SQLITE_NOTADB: (StoreRefused, "name another file, or restore this one from a backup"),
 }
-"""By primary result code (https://sqlite.org/rescode.html)."""
+"""By primary result code (https://sqlite.org/rescode.html). Every other code means StoreRefused."""
 
 
 def is_locked(error: sqlite3.Error) -> bool:
-    """Whether *error* says that another process holds the file: worth another attempt."""
+    """Whether *error* says that another process has locked the file, so that another attempt makes sense."""
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def translated(error: sqlite3.Error, label: str) -> StoreError:
-    """Return what *error* means for the store called *label*. Raises *error* itself if it is no answer of SQLite's."""
+    """Return the StoreError for *error* of the store *label*. Raises *error* itself if it does not come from SQLite."""
     code = _code(error)
     if code is None:
-        raise error  # the module was misused: a bug, and no trouble of the store's
+        raise error  # Python's sqlite3 module was used in a wrong way: a bug here
     kind, remedy = _MEANING.get(code, (StoreRefused, f"SQLite calls this {error.sqlite_errorname}"))
     return kind(f"store {label}: {error}; {remedy}")
 

@@ -1,7 +1,7 @@
-"""A scope as rows: the tables, and how operations become rows and rows operations again.
+"""A scope as rows: the tables, how operations are written to them, and how they are read again.
 
-Inodes and entries are the records of :mod:`vfsd.store.records`, byte by byte those of every other store. All here is
-synchronous and within a transaction of the caller's; it never decides who may write.
+Inodes and entries are the records of :mod:`vfsd.store.records`, the same bytes as in every other store. All functions
+are synchronous and run in the caller's transaction. They never decide who may write.
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ from vfsd.tree.change import (
 )
 
 SCHEMA = (
-    # AUTOINCREMENT: a scope that is destroyed and made anew has another number, so its former owner stays fenced.
+    # AUTOINCREMENT never reuses a number: if a scope is destroyed and created again, its former owner stays fenced.
     """CREATE TABLE scopes (
         id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, format INTEGER NOT NULL,
         chunk_size INTEGER NOT NULL, created_ns INTEGER NOT NULL, next_ino INTEGER NOT NULL, epoch INTEGER NOT NULL,
@@ -34,7 +34,7 @@ SCHEMA = (
     """CREATE TABLE entries (
         scope INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
         PRIMARY KEY (scope, key)) STRICT, WITHOUT ROWID""",
-    # With row numbers, unlike the others: rows larger than a page make a bad index.
+    # This table has row numbers, unlike the others, because rows larger than a page make an index slow.
     """CREATE TABLE chunks (
         scope INTEGER NOT NULL, ino INTEGER NOT NULL, number INTEGER NOT NULL, content BLOB NOT NULL,
         UNIQUE (scope, ino, number)) STRICT""",
@@ -50,7 +50,7 @@ _DROP_CHUNK = "DELETE FROM chunks WHERE scope = ? AND ino = ? AND number = ?"
 
 
 def write(connection: sqlite3.Connection, scope: int, op: Op) -> None:
-    """Store one operation of the scope numbered *scope*."""
+    """Store one operation of the scope with number *scope*."""
     match op:
         case PutInode():
             connection.execute(_PUT_INODE, (scope, op.ino, pack_inode(op.attributes)))
@@ -70,14 +70,14 @@ def write(connection: sqlite3.Connection, scope: int, op: Op) -> None:
 
 
 def erase(connection: sqlite3.Connection, scope: int) -> None:
-    """Delete every row of the scope numbered *scope*."""
+    """Delete every row of the scope with number *scope*."""
     for table in ("chunks", "entries", "inodes"):
         connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope,))  # noqa: S608 (a name from above)
     connection.execute("DELETE FROM scopes WHERE id = ?", (scope,))
 
 
 class Slice(NamedTuple):
-    """Some rows, read: what they say, and those that say nothing sensible. *rows* is how many there were."""
+    """Some rows: the operations in them, and the rows that are damaged. *rows* is the number of rows."""
 
     ops: tuple[Op, ...]
     damages: tuple[Damage, ...]
@@ -88,7 +88,7 @@ _Row: TypeAlias = tuple[Any, ...]
 
 
 class _Table(NamedTuple):
-    """How a table is read: its columns (the last is content, those before it the key), so many rows at a time."""
+    """How to read a table: its columns (the last one is the content, the others are the key), *rows* at a time."""
 
     name: str
     columns: str
@@ -118,11 +118,11 @@ _TABLES = (
     _Table("entries", "key, value", _read_entry, 1000),
     _Table("chunks", "ino, number, content", _read_chunk, 100),
 )
-"""In the order in which a tree can be built from them."""
+"""In the order of the contract: inodes come before the entries and chunks that refer to them."""
 
 
 def count(connection: sqlite3.Connection, scope: int) -> int:
-    """Return how many rows :func:`read` will find."""
+    """Return the number of rows that :func:`read` yields."""
     return sum(
         connection.execute(f"SELECT COUNT(*) FROM {table.name} WHERE scope = ?", (scope,)).fetchone()[0]  # noqa: S608 (a name from above)
         for table in _TABLES
@@ -130,7 +130,7 @@ def count(connection: sqlite3.Connection, scope: int) -> int:
 
 
 def read(connection: sqlite3.Connection, scope: int) -> Iterator[Slice]:
-    """Yield all rows of the scope numbered *scope*, some at a time: inodes, then entries, then chunks."""
+    """Yield all rows of the scope with number *scope*, in slices: inodes, then entries, then chunks."""
     for table in _TABLES:
         cursor = connection.execute(f"SELECT {table.columns} FROM {table.name} WHERE scope = ?", (scope,))  # noqa: S608 (names from above)
         while rows := cursor.fetchmany(table.rows):

@@ -1,6 +1,6 @@
-"""The row that stands for a scope as a whole: who holds it, in which epoch, and what it must not forget.
+"""The row of a scope in the table ``scopes``: its owner, epoch, lease, limits and next inode number.
 
-All here is synchronous and within a transaction of the caller's.
+All functions are synchronous and run in the caller's transaction.
 """
 
 import sqlite3
@@ -18,7 +18,7 @@ _LEASE_NS = LEASE_SECONDS * 1_000_000_000
 
 
 class ScopeRow(NamedTuple):
-    """A row of the table ``scopes``. *lease_ns* is when the owner counts as dead; 0 means that it has released."""
+    """A row of the table ``scopes``. *lease_ns* is the end of the lease (ns, wall clock); 0 means a released scope."""
 
     id: int
     name: str
@@ -32,17 +32,20 @@ class ScopeRow(NamedTuple):
     limits: str
 
     def last_owner(self) -> Owner:
-        """Return who has claimed the scope last, dead or alive. Raises ScopeDamaged."""
+        """Return the last owner, dead or alive. Raises ScopeDamaged."""
         return owners.from_json(self.owner)
 
     def holder(self) -> Owner | None:
-        """Return the owner, if it may be alive. A lease that ends too late means that the clock was set back."""
+        """Return the owner if it may be alive, otherwise None.
+
+        If the lease ends later than a new lease would, the clock was set back: then the lease does not count.
+        """
         if not 0 < self.lease_ns - clock.now() <= _LEASE_NS:
             return None
         owner = self.last_owner()
         return None if owner.is_gone() else owner
 
-    def refuse_held(self) -> None:
+    def raise_if_held(self) -> None:
         """Raise ScopeBusy if the owner may be alive."""
         holder = self.holder()
         if holder is not None:
@@ -53,28 +56,28 @@ class ScopeRow(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """What a claim holds: the number of the scope, and the epoch in which it may be written."""
+    """The right of a claim: the number of the scope, and the epoch in which the claim may write."""
 
     scope: int
     epoch: int
 
 
-def set_limits(connection: sqlite3.Connection, grant: Grant, given: Limits) -> Limits:
-    """Change the limits of a scope as *given*, and return those in force."""
+def update_limits(connection: sqlite3.Connection, grant: Grant, changes: Limits) -> Limits:
+    """Change the limits of a scope, and return the limits in force. A limit that is None in *changes* stays."""
     (present,) = connection.execute("SELECT limits FROM scopes WHERE id = ?", (grant.scope,)).fetchone()
-    limits = unpack_limits(present).changed_by(given)
+    limits = unpack_limits(present).changed_by(changes)
     connection.execute("UPDATE scopes SET limits = ? WHERE id = ?", (pack_limits(limits), grant.scope))
     return limits
 
 
 def find(connection: sqlite3.Connection, name: str) -> ScopeRow | None:
-    """Return the head of the scope called *name*."""
+    """Return the row of the scope *name*, or None."""
     row = connection.execute("SELECT * FROM scopes WHERE name = ?", (name,)).fetchone()
     return None if row is None else ScopeRow._make(row)
 
 
 def create(connection: sqlite3.Connection, name: str, owner: Owner) -> Grant:
-    """Add a scope, claimed by *owner*."""
+    """Add a scope, claimed by *owner*, and return its grant."""
     number = connection.execute(
         "INSERT INTO scopes (name, format, chunk_size, created_ns, next_ino, epoch, owner, lease_ns, limits)"
         " VALUES (?, ?, ?, ?, ?, 1, ?, ?, '{}')",
@@ -84,23 +87,23 @@ def create(connection: sqlite3.Connection, name: str, owner: Owner) -> Grant:
     return Grant(number, 1)
 
 
-def hand_over(connection: sqlite3.Connection, head: ScopeRow, owner: Owner) -> Grant:
-    """Give the scope to *owner*, in a new epoch."""
-    grant = Grant(head.id, head.epoch + 1)
+def change_owner(connection: sqlite3.Connection, row: ScopeRow, owner: Owner) -> Grant:
+    """Make *owner* the owner of the scope, in a new epoch, and return its grant."""
+    grant = Grant(row.id, row.epoch + 1)
     connection.execute(
         "UPDATE scopes SET epoch = ?, owner = ?, lease_ns = ? WHERE id = ?",
-        (grant.epoch, owner.to_json(), clock.now() + _LEASE_NS, head.id),
+        (grant.epoch, owner.to_json(), clock.now() + _LEASE_NS, row.id),
     )
     return grant
 
 
 def renew(connection: sqlite3.Connection, grant: Grant) -> bool:
-    """Put the end of the lease off; return whether it is still ours."""
+    """Extend the lease. Return whether the grant is still valid."""
     return _set_lease(connection, grant, clock.now() + _LEASE_NS)
 
 
 def release(connection: sqlite3.Connection, grant: Grant) -> None:
-    """End the lease, if it is still ours."""
+    """End the lease, if the grant is still valid."""
     _set_lease(connection, grant, 0)
 
 
@@ -112,7 +115,7 @@ def _set_lease(connection: sqlite3.Connection, grant: Grant, lease_ns: int) -> b
 
 
 def next_ino(connection: sqlite3.Connection, grant: Grant) -> int | None:
-    """Return the next inode number never used, or None if the grant is no longer valid."""
+    """Return the next inode number that was never used, or None if the grant is no longer valid."""
     row = connection.execute(
         "SELECT next_ino FROM scopes WHERE id = ? AND epoch = ?", (grant.scope, grant.epoch)
     ).fetchone()
@@ -120,14 +123,17 @@ def next_ino(connection: sqlite3.Connection, grant: Grant) -> int | None:
 
 
 def raise_next_ino(connection: sqlite3.Connection, grant: Grant, present: int, change: Change) -> None:
-    """Remember the highest inode number there ever was, so that it is never given out again."""
+    """Raise the next inode number above those in *change*, so that no number is ever used twice.
+
+    *present* is the stored next number.
+    """
     highest = max((op.ino for op in change.ops if isinstance(op, PutInode)), default=0)
     if highest >= present:
         connection.execute("UPDATE scopes SET next_ino = ? WHERE id = ?", (highest + 1, grant.scope))
 
 
 def summaries(connection: sqlite3.Connection) -> list[ScopeSummary]:
-    """Return all scopes, by name."""
-    heads = map(ScopeRow._make, connection.execute("SELECT * FROM scopes ORDER BY name").fetchall())
+    """Return the summaries of all scopes, sorted by name."""
+    rows = map(ScopeRow._make, connection.execute("SELECT * FROM scopes ORDER BY name").fetchall())
     files = dict(connection.execute("SELECT scope, COUNT(*) FROM inodes GROUP BY scope"))
-    return [ScopeSummary(head.name, files.get(head.id, 0), head.created_ns, head.holder()) for head in heads]
+    return [ScopeSummary(row.name, files.get(row.id, 0), row.created_ns, row.holder()) for row in rows]

@@ -52,15 +52,15 @@ class SqliteStore(Store):
             else:
                 check_format(scope, row.format, row.chunk_size, CHUNK_SIZE)
                 if not terms.take_over:
-                    row.refuse_held()
-                grant = scope_rows.hand_over(connection, row, owner)
-            return row is None, grant, scope_rows.set_limits(connection, grant, terms.limits)
+                    row.raise_if_held()
+                grant = scope_rows.change_owner(connection, row, owner)
+            return row is None, grant, scope_rows.update_limits(connection, grant, terms.limits)
 
     async def load(self, scope: str) -> AsyncIterator[Batch]:
         """See :meth:`Store.load`. All batches come from one read transaction."""
         if not self._database.exists():
             raise self._missing(scope)
-        with closing(await self._database.snapshot()) as connection, self._database.telling():
+        with closing(await self._database.snapshot()) as connection, self._database.translating_errors():
             row = scope_rows.find(connection, scope)
             if row is None:
                 raise self._missing(scope)
@@ -75,7 +75,9 @@ class SqliteStore(Store):
     async def capacity(self) -> Capacity:
         """See :meth:`Store.capacity`: the size of the disk, and what can still be written to it."""
         database = self._database
-        return Capacity(*(await database.run(database.room) if database.exists() else database.room(None)))
+        if not database.exists():
+            return Capacity(*database.total_and_free(None))
+        return Capacity(*await database.run(database.total_and_free))
 
     async def scopes(self) -> list[ScopeSummary]:
         """See :meth:`Store.scopes`."""
@@ -92,7 +94,7 @@ class SqliteStore(Store):
             row = scope_rows.find(connection, scope)
             if row is None:
                 raise self._missing(scope)
-            row.refuse_held()
+            row.raise_if_held()
             rows.erase(connection, row.id)
 
     async def aclose(self) -> None:
@@ -104,7 +106,7 @@ class SqliteStore(Store):
 
 
 def open_store(url: str, options: StoreOptions) -> Store:
-    """Return the store for ``sqlite:PATH``; the path is taken as it is. Raises UsageError if there is none."""
+    """Return the store for ``sqlite:PATH``. Nothing in the path is decoded. Raises UsageError if there is no path."""
     path = url.partition(":")[2]
     if path.startswith("//") and not path.startswith("///"):
         raise UsageError(f"store {url}: a file has no host; write sqlite:PATH, as in sqlite:/var/lib/vfsd.db")

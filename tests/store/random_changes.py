@@ -1,6 +1,7 @@
-"""Random histories of a scope, as a tree would make them: changes that a store must keep, and how it is used meanwhile.
+"""Random sequences of changes to a scope, of the kind that a tree plans.
 
-A change touches no record twice, and chunks belong to regular files that are there: planning sees to that.
+A change touches no record twice, and puts chunks only into regular files that exist: the planning of a tree guarantees
+both, so a store may rely on it.
 """
 
 from typing import NamedTuple
@@ -47,15 +48,15 @@ _ATTRIBUTES = st.builds(
     target=st.binary(max_size=100),
     xattrs=_XATTRS.map(lambda xattrs: tuple(xattrs.items())),
 )
-"""Regular files with content; anything else about them is arbitrary."""
+"""Attributes of regular files with content. All other fields are arbitrary."""
 
 
 class Step(NamedTuple):
-    """A change, how often it is committed in a row, and whether the scope is mounted anew afterwards."""
+    """A change, how often it is committed in a row, and whether the scope is then released and claimed again."""
 
     change: Change
     times: int
-    remount: bool
+    reclaim: bool
 
 
 def _put_inodes(draw: st.DrawFn) -> list[Op]:
@@ -64,11 +65,11 @@ def _put_inodes(draw: st.DrawFn) -> list[Op]:
     ]
 
 
-def _names(draw: st.DrawFn) -> list[Op]:
-    places = draw(st.lists(st.tuples(_INOS, _FEW_NAMES), unique=True, max_size=4))
+def _entries(draw: st.DrawFn) -> list[Op]:
+    keys = draw(st.lists(st.tuples(_INOS, _FEW_NAMES), unique=True, max_size=4))
     return [
-        PutEntry(*place, draw(_INOS), draw(st.integers(3, 2**62))) if draw(st.booleans()) else DropEntry(*place)
-        for place in places
+        PutEntry(*key, draw(_INOS), draw(st.integers(3, 2**62))) if draw(st.booleans()) else DropEntry(*key)
+        for key in keys
     ]
 
 
@@ -81,19 +82,19 @@ def _content(draw: st.DrawFn, ino: int) -> list[Op]:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Step]:
-    """Return some steps in the life of a scope."""
-    living: set[int] = set()
+def random_steps(draw: st.DrawFn) -> list[Step]:
+    """Return a sequence of steps that starts with an empty scope."""
+    existing: set[int] = set()
     steps = []
     for _ in range(draw(st.integers(1, 10))):
         ops = _put_inodes(draw)
         put = {op.ino for op in ops if isinstance(op, PutInode)}
-        gone = {ino for ino in sorted(living - put) if draw(st.integers(0, 3)) == 0}
-        living = (living | put) - gone
-        ops += _names(draw)
-        for ino in sorted(living):
+        dropped = {ino for ino in sorted(existing - put) if draw(st.integers(0, 3)) == 0}
+        existing = (existing | put) - dropped
+        ops += _entries(draw)
+        for ino in sorted(existing):
             if draw(st.booleans()):
                 ops += _content(draw, ino)
-        ops += [DropInode(ino, regular()) for ino in sorted(gone)]
+        ops += [DropInode(ino, regular()) for ino in sorted(dropped)]
         steps.append(Step(Change(tuple(ops), grows=True), draw(st.sampled_from([1, 1, 1, 2])), draw(st.booleans())))
     return steps
