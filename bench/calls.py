@@ -21,6 +21,7 @@ import vfsd
 from bench.factory import redis_server
 from bench.process import BenchError
 from bench.report import markdown
+from vfsd.fuse.kernel_cache import FuseKernelCache
 from vfsd.fuse.operations import Operations
 from vfsd.fuse.replies import Replies
 from vfsd.scope.background import BackgroundTasks
@@ -142,9 +143,10 @@ async def count_calls(store_url: str) -> dict[str, Calls]:
     try:
         claim = await store.claim("calls", this_process("/nowhere"), ClaimTerms())
         async with trio.open_nursery() as nursery:
-            seeded = seeded_volume(Tree(), Backing(store, claim), BackgroundTasks(nursery))
+            tree, background = Tree(), BackgroundTasks(nursery)
+            seeded, kernel = seeded_volume(tree, Backing(store, claim), background), FuseKernelCache(tree, background)
             await seeded.volume.make_root(0, 0)
-            operations, caller = Operations(seeded.volume, Replies(None), xattrs=False), Caller()
+            operations, caller = Operations(seeded.volume, Replies(None), kernel, xattrs=False), Caller()
             name, mode, flags = pyfuse3.FileNameT(b"file"), pyfuse3.ModeT(0o644), pyfuse3.FlagT(os.O_RDWR)
             info, entry = await operations.create(pyfuse3.InodeT(ROOT), name, mode, flags, caller)  # type: ignore[arg-type]  # pyfuse3's class cannot be made here
             requests = _Requests(operations, info.fh, entry.st_ino)

@@ -49,9 +49,10 @@ class MountedScope:
 
 def build(config: MountConfig, tree: Tree, backing: Backing, nursery: trio.Nursery) -> MountedScope:
     """Return what serves *tree*, kept by *backing*, as *config* says. *nursery* runs what outlives a request."""
-    kernel = FuseKernelCache(tree)
+    background = BackgroundTasks(nursery)
+    kernel = FuseKernelCache(tree, background)
     options = VolumeOptions(config.directory_mtime, MemoryLimit(config.max_memory))
-    seeded = seeded_volume(tree, backing, BackgroundTasks(nursery), kernel, options)
+    seeded = seeded_volume(tree, backing, background, kernel, options)
     volume, overlay = seeded.volume, seeded.overlay
     resolver = PathResolver(tree, os.fsencode(config.mountpoint))
     references = RootReferences(tree, overlay) if config.loose_references else None

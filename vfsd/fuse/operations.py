@@ -15,6 +15,7 @@ import pyfuse3
 
 from vfsd.errors import FsError
 from vfsd.fuse.handles import Handles, Listing, OpenFile
+from vfsd.fuse.kernel_cache import FuseKernelCache
 from vfsd.fuse.replies import Replies
 from vfsd.scope.volume import Volume
 from vfsd.tree.draft import NAME_MAX
@@ -32,6 +33,7 @@ _BYTES_PER_FILE = 1024
 class Operations(pyfuse3.Operations):
     """Answers the kernel's requests for one mounted *volume*. *replies* builds what it says about inodes.
 
+    *kernel* drops what it must not go on showing.
     *xattrs* says whether there are extended attributes.
     """
 
@@ -39,8 +41,9 @@ class Operations(pyfuse3.Operations):
     enable_writeback_cache = False
     enable_acl = False
 
-    def __init__(self, volume: Volume, replies: Replies, *, xattrs: bool) -> None:
+    def __init__(self, volume: Volume, replies: Replies, kernel: FuseKernelCache, *, xattrs: bool) -> None:
         super().__init__()
+        self._kernel = kernel
         self._volume = volume
         self._replies = replies
         self.has_xattrs = xattrs
@@ -191,8 +194,19 @@ class Operations(pyfuse3.Operations):
         return self._volume.read(self._files[fh].ino, off, size)
 
     async def write(self, fh: pyfuse3.FileHandleT, off: int, buf: bytes) -> int:
-        """Write; all of *buf* is stored when this returns."""
-        await self._volume.write(self._files[fh].ino, off, buf)
+        """Write; all of *buf* is stored when this returns.
+
+        What a write was refused the kernel must drop: it may come from a shared mapping. After a write with O_DIRECT it
+        must drop what it has cached: pages that were read while the write was under way are from before.
+        """
+        file = self._files[fh]
+        try:
+            await self._volume.write(file.ino, off, buf)
+        except BaseException:
+            self._kernel.drop_refused(file.ino)
+            raise
+        if file.direct:
+            await self._kernel.drop_content(file.ino)
         return len(buf)
 
     async def fsync(self, fh: pyfuse3.FileHandleT, datasync: bool) -> None:

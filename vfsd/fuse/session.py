@@ -60,7 +60,7 @@ class FuseSession:
     def _operations(self) -> Operations:
         """Return the handlers, with the layers around them that this mount needs."""
         replies = Replies(self._config.owner)
-        operations = Operations(self._volume, replies, xattrs=self._config.xattr)
+        operations = Operations(self._volume, replies, self._kernel, xattrs=self._config.xattr)
         layers: list[Layer] = []
         if self._references is not None:
             layers.append(RootReferenceLayer(self._references, self._volume, replies, operations))
