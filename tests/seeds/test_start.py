@@ -14,7 +14,7 @@ def test_what_stands_in_the_way_of_a_seed_at_the_start_is_named_and_can_be_moved
     (mounted.path / "skills").write_text("mine")
     mounted.stop()
     done = mounted.vfsd(*arguments, "--skill", str(skill))
-    remedy = "seed it elsewhere, or mount without it and move away what stands there"
+    remedy = "seed it elsewhere, or mount without it and move away what is there"
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == f"vfsd: cannot seed /skills/review: skills is no directory; {remedy}"
     mounted.expected.append("cannot seed")

@@ -1,7 +1,8 @@
-"""Bringing a stored scope back into memory, whole or not at all.
+"""Hydration: loading a stored scope into memory, completely or not at all.
 
-Everything a store yields is checked against everything else before a mount may show it: a damaged record is named,
-with its remedy, and half a tree is never mounted silently. With *salvage* what is sound is kept, for reading only.
+All records of a scope are checked against each other before a mount may show them. An error names the damaged records
+and the remedy. A tree with parts missing is never mounted silently: only with *salvage* undamaged parts are kept, for
+reading only.
 """
 
 import gc
@@ -24,21 +25,24 @@ from vfsd.tree.tree import Tree
 _log = logging.getLogger(__name__)
 
 Report: TypeAlias = Callable[[int, int], None]
-"""Told how many records have been read, and of how many."""
+"""Called with the number of records that have been read, and the total number."""
 
 _NAME = re.compile(rb"[^/\0]{1,%d}" % NAME_MAX)
 _COOKIE = attrgetter("cookie")
 _ATTEMPTS = 5
 _COLLECT_AFTER = (10_000, 20, 20)
-"""Thresholds of the garbage collector: files stay, and a circle is rare, so looking for one every 700 objects costs
-more than it finds (8 % of a create)."""
+"""Thresholds of the garbage collector after hydration.
+
+Objects of files live long and reference cycles are rare. With the default, a search for cycles every 700 objects, a
+create takes 8 % longer.
+"""
 _SHOWN = 5
 
 
 async def hydrate(store: Store, scope: str, report: Report, *, salvage: bool = False) -> Tree:
     """Return the tree of *scope*. Raises ScopeDamaged, and what :meth:`Store.load` raises.
 
-    A scope read without a claim may be written meanwhile: it is read again, a few times.
+    A scope that is read without a claim may be written meanwhile. Then it is read again, a few times.
     """
     for attempt in range(_ATTEMPTS):
         try:
@@ -52,7 +56,7 @@ async def hydrate(store: Store, scope: str, report: Report, *, salvage: bool = F
 
 async def _hydrate(store: Store, scope: str, report: Report, *, salvage: bool) -> Tree:
     assembly = _Assembly()
-    gc.disable()  # millions of small, acyclic objects: collecting among them costs more than loading them
+    gc.disable()  # searching millions of small objects for cycles takes longer than loading them
     try:
         async for batch in store.load(scope):
             assembly.add(batch)

@@ -77,9 +77,9 @@ class Inode:
     """A file of any kind in memory.
 
     ``chunks`` is the content of a regular file, by chunk number. ``directory`` is what a directory contains.
-    ``lookups`` is the kernel's lookup count: an inode without links is kept until the count is zero. ``shown`` says that somebody
-    has seen the present modification time, or one that looks like it. ``parents`` are the directories that hold a name
-    of the inode, one for each name. A directory has ``directory.parent`` instead.
+    ``lookups`` is the kernel's lookup count: an inode without links is kept until the count is zero. ``shown`` says
+    that somebody has seen the present modification time, or one that looks like it. ``parents`` are the directories
+    that hold a name of the inode, one for each name. A directory has ``directory.parent`` instead.
     """
 
     __slots__ = ("attributes", "chunks", "directory", "ino", "lookups", "parents", "shown")
