@@ -120,7 +120,10 @@ def _mount_error(mountpoint: str, why: str) -> VfsdError:
 
 @contextmanager
 def _stderr_of_libfuse() -> Iterator[str]:
-    """Redirect file descriptor 2 to a temporary file, and yield its path: libfuse prints errors, it does not return them."""
+    """Redirect file descriptor 2 to a temporary file, and yield the path of that file.
+
+    libfuse prints why it cannot mount, and does not return it.
+    """
     stderr = os.dup(2)
     with tempfile.NamedTemporaryFile(prefix="vfsd-") as output:
         os.dup2(output.fileno(), 2)
