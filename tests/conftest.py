@@ -10,7 +10,11 @@ from tests.support.servers import RedisServer, redis_program, valkey_program
 
 # Their assertions are to be explained; tests of more than one directory import them.
 pytest.register_assert_rewrite(
-    "tests.faults.agreement", "tests.seeds.model", "tests.tree.beside", "tests.tree.rebuild", "tests.tree.scene"
+    "tests.faults.agreement",
+    "tests.seeds.seeded_scope",
+    "tests.tree.tree_and_model",
+    "tests.tree.rebuild",
+    "tests.tree.planned_tree",
 )
 
 

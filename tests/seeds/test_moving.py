@@ -83,7 +83,9 @@ def test_what_is_moved_is_no_skill_any_more(seeded: Mounted, root: Path, connect
     assert (root / "skills/old/references/rules.md").read_bytes() == RULES
 
 
-def test_nor_is_a_part_of_one_until_the_skill_is_seeded_again(seeded: Mounted, root: Path, connected: Connect) -> None:
+def test_a_moved_part_belongs_to_no_skill_until_it_is_seeded_again(
+    seeded: Mounted, root: Path, connected: Connect
+) -> None:
     vfs, references, other = connected(seeded), root / SKILL / "references", root / SKILL / "other"
     references.rename(other)
     assert not (root / "references").exists()

@@ -55,7 +55,7 @@ def test_a_destination_follows_the_last_colon(tmp_path: Path, monkeypatch: pytes
         skill_given("")
 
 
-def test_the_skill_is_read_whole(skill: Path) -> None:
+def test_a_skill_is_read_completely(skill: Path) -> None:
     nodes = read_skill(SeedSpec(str(skill), "/x")).nodes
     assert nodes[b"SKILL.md",].content.chunks == {0: SKILL_MD}
     assert set(nodes) == {

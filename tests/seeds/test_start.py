@@ -6,7 +6,7 @@ from tests.seeds.conftest import SKILL_MD
 from tests.support.mounted import MountFactory
 
 
-def test_what_stands_in_the_way_of_a_seed_at_the_start_is_named_and_can_be_moved_away(
+def test_a_file_that_blocks_a_seed_at_the_start_is_named_and_can_be_moved_away(
     mount: MountFactory, store: str, skill: Path
 ) -> None:
     mounted = mount(store)

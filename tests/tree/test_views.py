@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.tree.scene import Scene
+from tests.tree.planned_tree import PlannedTree
 from vfsd.tree.change import CHUNK_SIZE, Change, PutChunks, content_size, copy_views
 from vfsd.tree.plan_content import plan_write
 from vfsd.tree.plan_names import EntryKey, NewInode, plan_create
@@ -17,8 +17,8 @@ def chunks_of(change: Change) -> list[bytes | memoryview]:
 
 
 @pytest.fixture
-def tree(scene: Scene) -> Tree:
-    return scene.tree
+def tree(planned: PlannedTree) -> Tree:
+    return planned.tree
 
 
 def a_file(tree: Tree) -> int:

@@ -80,7 +80,10 @@ class Hook:
         return ()
 
     def effects(self, effects: Effects, inos: tuple[int, ...], now_ns: int) -> Effects:
-        """Return *effects* with what the store must get. *inos* are locked. One hook gets the result of the one before it. Raises FsError."""
+        """Return *effects* with what the store must get. *inos* are locked. Raises FsError.
+
+        Every hook gets the result of the hook before it.
+        """
         return effects
 
     def applying(self, effects: Effects) -> None:

@@ -28,8 +28,8 @@ class DirectoryTimes(Hook):
     """The rule *kind* for *tree*: ``skills`` or ``all``. The rule ``posix`` needs no hook.
 
     *kernel* drops the attributes of directories whose times move. *is_stored* says whether the store has an inode.
-    *newly_stored* say in which directories a change stores what only memory has: the store needs their times then. ``skills`` are
-    the directories that hold a SKILL.md, seeded or not.
+    *newly_stored* return the directories in which a change stores what only memory has. ``skills`` are the directories
+    that hold a SKILL.md, seeded or not.
     """
 
     def __init__(

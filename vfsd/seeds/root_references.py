@@ -83,9 +83,9 @@ class RootReferences:
         return self.virtual(ino) or self._tree.inode(ino)
 
     def attributes(self, virtual: VirtualDirectory) -> Attributes:
-        """Return the attributes of *virtual*: a user who may create names at the root may make it real. Errors: ESTALE.
+        """Return the attributes of *virtual*: who may create names at the root may make it real. Errors: ESTALE.
 
-        A link count of one means that links are not counted (as in btrfs): otherwise ``find`` assumes no subdirectories.
+        A link count of one means that links are not counted, as in btrfs. With two, ``find`` assumes no subdirectories.
         """
         if self.find(virtual.names) is not virtual:
             raise FsError(errno.ESTALE)

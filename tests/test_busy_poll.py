@@ -1,4 +1,4 @@
-"""Waiting without sleeping: it finds what is there, ends when it was told to, and is left out where it does not pay."""
+"""Polling before a wait: it finds what is there, ends after its limit, and is skipped when it does not help."""
 
 import os
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ def processors(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     return allowed
 
 
-def waits(brief: BusyPoll, calls: int) -> list[bool]:
+def waits(poll: BusyPoll, calls: int) -> list[bool]:
     """Return, for each of so many calls, whether it did more than look."""
     done = []
     for _ in range(calls):
-        before = brief.waits
-        brief.wait()
-        done.append(brief.waits > before)
+        before = poll.waits
+        poll.wait()
+        done.append(poll.waits > before)
     return done
 
 
@@ -41,24 +41,24 @@ def test_it_finds_what_is_there(pipe: tuple[int, int], processors: set[int]) -> 
     assert BusyPoll(pipe[0], LIMIT_NS).wait()
 
 
-def test_it_ends_where_nothing_comes(pipe: tuple[int, int], processors: set[int]) -> None:
+def test_it_ends_if_nothing_comes(pipe: tuple[int, int], processors: set[int]) -> None:
     assert not BusyPoll(pipe[0], LIMIT_NS).wait()
 
 
-def test_in_vain_it_is_left_out_twice_as_often_each_time(pipe: tuple[int, int], processors: set[int]) -> None:
+def test_after_each_failure_it_is_skipped_twice_as_often(pipe: tuple[int, int], processors: set[int]) -> None:
     assert waits(BusyPoll(pipe[0], LIMIT_NS), 12) == [True, False, True, False, False, False, True, *5 * [False]]
 
 
-def test_a_hit_brings_it_back(pipe: tuple[int, int], processors: set[int]) -> None:
-    brief = BusyPoll(pipe[0], LIMIT_NS)
-    waits(brief, 2)
+def test_after_a_success_it_polls_each_time_again(pipe: tuple[int, int], processors: set[int]) -> None:
+    poll = BusyPoll(pipe[0], LIMIT_NS)
+    waits(poll, 2)
     os.write(pipe[1], b"x")
-    assert waits(brief, 3) == [True, True, True]
+    assert waits(poll, 3) == [True, True, True]
 
 
-def test_on_one_processor_it_only_looks(pipe: tuple[int, int], processors: set[int]) -> None:
+def test_on_one_processor_it_looks_once_and_does_not_poll(pipe: tuple[int, int], processors: set[int]) -> None:
     processors.discard(1)
-    brief = BusyPoll(pipe[0], LIMIT_NS)
-    assert waits(brief, 2) == [False, False]
+    poll = BusyPoll(pipe[0], LIMIT_NS)
+    assert waits(poll, 2) == [False, False]
     os.write(pipe[1], b"x")
-    assert brief.wait()
+    assert poll.wait()
