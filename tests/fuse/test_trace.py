@@ -1,4 +1,4 @@
-"""The tracer of ``--debug``: what it remembers goes along with names, ends with them, and cannot end the mount."""
+"""The tracer of ``--debug``: its paths follow renames, end when the kernel forgets, and a bug cannot end the mount."""
 
 import errno
 import logging
@@ -24,7 +24,7 @@ class Scene:
         self._tracer = Tracer()
 
     async def request(self, name: str, *arguments: Any, reply: Any = None) -> str:
-        """Let a request be answered by *reply*, and return what is logged of it."""
+        """Let a request be answered by *reply*, and return its log line."""
 
         async def handler(*_arguments: Any) -> Any:
             return reply
@@ -58,7 +58,7 @@ async def test_paths_follow_a_rename_of_a_directory_above(scene: Scene) -> None:
     assert await scene.path(4) == "/moved/c"
 
 
-async def test_directories_that_changed_places_make_no_circle(scene: Scene) -> None:
+async def test_directories_that_were_exchanged_make_no_circle(scene: Scene) -> None:
     await scene.make(ROOT, b"a", 2)
     await scene.make(2, b"b", 3)
     await scene.rename((2, b"b"), (ROOT, b"b"))

@@ -1,4 +1,4 @@
-"""What the pipeline asks of a hook, when, and what becomes of it: with hooks that record what they are asked."""
+"""What the pipeline asks hooks, when, and what it does with the answer. The hooks here record every call."""
 
 import errno
 from collections.abc import Iterable

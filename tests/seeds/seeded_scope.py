@@ -46,7 +46,7 @@ class SeededScope:
         return self.paths.find(path, follow=False).existing()
 
     async def check(self) -> None:
-        """Assert that memory is sound, and that the store hydrates to what memory holds except the seeds, without damage."""
+        """Assert that memory is sound, and that the store hydrates without damage to memory without the seeds."""
         check_sound(self._without_shadows())
         check_indexes(self.tree)
         if self.directory_times is not None:

@@ -1,4 +1,4 @@
-"""What somebody does to seeded files on a real mount: whatever makes them his is stored, and survives a crash."""
+"""Changes of seeded files on a real mount: every change makes the seed stored, and survives a crash."""
 
 import os
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def test_a_skill_is_there_and_the_store_knows_nothing_of_it(seeded: Mounted, kep
 
 
 def facts(path: Path) -> tuple[int, ...]:
-    """Return what a stat says that must outlive a mount."""
+    """Return the part of a stat that must be the same after a remount."""
     info = path.stat()
     return info.st_ino, info.st_mode, info.st_nlink, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 

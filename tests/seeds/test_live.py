@@ -65,7 +65,7 @@ def test_seeding_again_replaces_and_takes_along_only_what_was_seeded(
 
 
 def test_no_reader_sees_half_a_file_or_none(mounted: Mounted, connected: Connect) -> None:
-    """The content of each seeding has a length of its own, and spans several chunks."""
+    """Each seeding has content of another length, and content spans several chunks."""
     vfs, path = connected(mounted), mounted.path / "skills/review/SKILL.md"
     contents = [SKILL_MD + b"%d\n" % number * (1_000 + 500 * number) for number in range(7)]
     vfs.seed_skill("skills/review", contents[0])

@@ -1,4 +1,4 @@
-"""Room: seeds are the daemon's, not the scope's, until somebody makes them his."""
+"""Room: seeds take memory of the daemon. They take room in the scope only when they become stored."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""Lookups that forgive, on real mounts: what is found at the root, what is not, and what becomes of it in use."""
+"""Files of skills that are answered at the root of real mounts: what is found, what is not, and what changes do."""
 
 import errno
 import os
@@ -287,7 +287,7 @@ READERS, ROUNDS = 4, 60
 
 
 def test_some_read_while_others_make_it_real_and_unmake_it(root: Path, mounted: Mounted, connected: Connect) -> None:
-    """A reader sees the whole file or none, whatever stands at the root; nothing hangs, nothing is left over."""
+    """A reader sees the complete file or none, whatever is at the root. Nothing hangs and nothing is left over."""
     vfs = connected(mounted)
 
     def read(_number: int) -> int:

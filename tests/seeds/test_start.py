@@ -1,4 +1,4 @@
-"""A mount that cannot begin with its seeds because of what is stored: it says so, and what to do helps."""
+"""A mount that cannot start with its seeds because of a stored file: the message names a remedy that works."""
 
 from pathlib import Path
 

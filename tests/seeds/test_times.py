@@ -27,7 +27,7 @@ def _stored(_ino: int) -> bool:
 
 
 class Timed(PlannedTree):
-    """A planned in which every change is extended as a mount would extend it."""
+    """A planned tree in which every change gets the additions that a mount would make."""
 
     def __init__(self, kind: DirectoryMtime = DirectoryMtime.SKILLS) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Timed(PlannedTree):
         return taken
 
     def branch(self, parent: int, *names: bytes) -> list[int]:
-        """Make directories, the last one a file, each in the one before, in one change."""
+        """Make a path of directories that ends in a file, in one change."""
         modes = [DIRECTORY] * (len(names) - 1) + [FILE]
         entries = [
             NewEntry(name, self.tree.allocate(), NewInode(mode, UID, GID))
@@ -64,7 +64,7 @@ class Timed(PlannedTree):
         self._take(plan_remove(self.tree, [EntryKey(*key) for key in keys], self._tick()))
 
     def look(self, *inos: int) -> None:
-        """See the times of *inos*, or of all there are."""
+        """Record that the times of *inos*, or of all inodes, were seen."""
         for ino in inos or tuple(self.tree.inodes):
             self.tree.inode(ino).shown = True
 
@@ -96,7 +96,7 @@ class Stocked(Timed):
         return {ino for ino in directories if self[ino].mtime_ns == self.now}
 
     def moved_by_name(self) -> set[str]:
-        """Return what the last change moved of the directories that are no skill's."""
+        """Return the directories outside skills whose times the last change set."""
         names = {ROOT: "root", self.plans: "plans", self.notes: "notes"}
         return {names.get(ino, str(ino)) for ino in self.moved()}
 
@@ -238,7 +238,7 @@ def test_posix_moves_nothing_more_and_all_moves_everything_above() -> None:
 
 
 class RandomTimes:
-    """Random changes, and somebody who caches what directories hold by their times."""
+    """Random changes, and a reader that caches the content of directories by their times."""
 
     def __init__(self, chance: random.Random, kind: DirectoryMtime) -> None:
         self.chance = chance

@@ -1,4 +1,4 @@
-"""Directory times as those who cache see them on a real mount: at once, after a remount, and while all write."""
+"""Directory times as a caching program sees them on a real mount: at once, after a remount, with many writers."""
 
 import os
 import subprocess
@@ -163,7 +163,7 @@ def test_a_change_below_a_skill_is_one_transaction(mount: MountFactory) -> None:
 
 
 def test_all_write_and_look_at_once(skilled: Skilled) -> None:
-    """Each writer sees its own writes in all times above them, whatever the others do there meanwhile."""
+    """Each writer sees its own writes in all times above them, whatever other writers do meanwhile."""
 
     def write(number: int) -> None:
         paths = [above / f"{number}" for above in (skilled.deep, skilled.review, skilled.root / "skills")]

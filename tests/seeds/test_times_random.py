@@ -26,14 +26,14 @@ MOUNT_TICKS = 10_000
 
 
 class Cache:
-    """What somebody remembers of directories by their inode numbers, and the times for which that is true."""
+    """What a program caches of directories by inode number, and the modification times for which that is true."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[int, object]] = {}
         self._with_seeds: set[int] = set()
 
     def look(self, scope: SeededScope, ino: int) -> None:
-        """Look at a directory's time; what is remembered of that very time must be what is there."""
+        """Read the time of a directory. If the cache has this time, its content must be up to date."""
         inode = scope.tree.inode(ino)
         time_ms = inode.attributes.mtime_ns // MILLISECOND
         found = _names(scope.tree, ino), _skills(scope.tree, ino)
@@ -78,7 +78,7 @@ def _skills(tree: Tree, ino: int) -> object:
 
 
 class RandomChangesExceptTimes(RandomChanges):
-    """Sets no modification times: who sets one back fools everybody."""
+    """Sets no modification times: a time that is set back makes every cache wrong."""
 
     async def _times(self) -> None:
         pass
@@ -86,7 +86,7 @@ class RandomChangesExceptTimes(RandomChanges):
 
 @pytest.fixture(autouse=True)
 def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a seed repeat a run to the nanosecond."""
+    """Replace the clock, so that a seed repeats a run exactly."""
     ticks = itertools.count(10**18, TICK_NS)
     monkeypatch.setattr(clock, "now", lambda: next(ticks))
 
@@ -103,7 +103,7 @@ async def test_a_cache_by_directory_times_is_never_wrong(chance: random.Random, 
 
 
 async def _use(scope: SeededScope, store: MemoryStore, cache: Cache, chance: random.Random) -> None:  # noqa: F811
-    """Change things at random, some at once where the store wavers, and look at directories now and then."""
+    """Make random changes, some concurrent while the store fails at random, and read directories now and then."""
     changes = RandomChangesExceptTimes(scope, chance)
     for _ in range(STEPS):
         if isinstance(store, FailingStore):

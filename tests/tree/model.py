@@ -1,4 +1,4 @@
-"""The same file system, written naively: every path in one dict, content as plain bytes, links by counting.
+"""A naive model of the tree: every path in one dict, content as plain bytes, links by counting.
 
 It shares nothing with vfsd but errno numbers. An operation returns the errnos that the manual pages allow here,
 in no order of precedence; when there are none it has been done, and ``modified`` and ``changed`` name the nodes
@@ -48,7 +48,7 @@ class TreeModel:
     # --- looking
 
     def begin(self) -> None:
-        """Forget which nodes the operation before has touched."""
+        """Forget which nodes the previous operation changed."""
         self.modified, self.changed = set(), set()
 
     def nodes(self) -> set[ModelNode]:
@@ -71,7 +71,7 @@ class TreeModel:
         return not node.lookups and self.path(node) is None
 
     def _key(self, parent: ModelNode, name: bytes, *, to_make: bool) -> tuple[Errnos, Path]:
-        """Return why there can be no such place, and its path."""
+        """Return the errors of a name in *parent*, and its path."""
         errors = {errno.ENAMETOOLONG} if len(name) > 255 else set()
         if self.is_gone(parent):
             return errors | {errno.ESTALE}, ()
@@ -170,7 +170,7 @@ class TreeModel:
             yield errno.ENOTEMPTY
 
     def _move(self, old: Path, new: Path, flags: int) -> None:
-        """Move what is at *old*, and all below it, to *new*; a name that is there keeps its place in the dict."""
+        """Move what is at *old*, and all below it, to *new*. A name that exists keeps its position in the dict."""
         left, right = self._taken_out(old), self._taken_out(new)
         moved, other = self.paths[old], self.paths.get(new)
         self.paths[new] = moved

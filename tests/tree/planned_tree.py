@@ -88,7 +88,7 @@ class PlannedTree:
         return self._take(plan_removexattr(self.tree, ino, name, self._tick()))
 
     def open(self, ino: int) -> None:
-        """Let the kernel know *ino*, so that it outlives its last name."""
+        """Give the kernel a reference to *ino*, so that it outlives its last name."""
         self.tree.inode(ino).lookups += 1
 
     def forget(self, ino: int) -> None:
@@ -100,7 +100,7 @@ class PlannedTree:
         return {name: entry.ino for name, entry in self.tree.directory(ino).entries.items()}
 
     def read(self, ino: int) -> bytes:
-        """Return the content_of content of *ino*."""
+        """Return all content of *ino*."""
         return content_of(self.tree, ino)
 
     def touched(self, ino: int) -> tuple[bool, bool]:

@@ -1,4 +1,4 @@
-"""What must hold for any tree, and the ways to make one again: from all its changes, or from what a store keeps."""
+"""What must be true of every tree, and two ways to rebuild one: from its changes, or from the records of a store."""
 
 import random
 from collections import Counter
@@ -77,7 +77,7 @@ def _check_directory(tree: Tree, inode: Inode, directory: Directory) -> None:
 
 
 class StoredPart(NamedTuple):
-    """What is left of an inode when only what is stored remains."""
+    """The part of an inode that is stored."""
 
     attributes: Attributes
     chunks: dict[int, bytes]
@@ -86,7 +86,7 @@ class StoredPart(NamedTuple):
 
 
 def stored_part(tree: Tree) -> dict[int, StoredPart]:
-    """Return what another mount of the scope would show: everything that has a name, and nobody's lookups."""
+    """Return what another mount of the scope would show: everything that has a name, without lookup counts."""
     return {ino: _stored_part(pictured) for ino, pictured in picture(tree).items() if pictured.attributes.nlink}
 
 
@@ -114,7 +114,7 @@ class Records:
         self.chunks: dict[tuple[int, int], bytes] = {}
 
     def keep(self, ops: Iterable[Op]) -> None:
-        """Take *ops* as a store does: without a thought for what they mean together."""
+        """Take *ops* one by one, as a store does."""
         for op in ops:
             match op:
                 case PutInode():

@@ -1,4 +1,4 @@
-"""What a scope may hold: only what grows is refused, and only where it would go beyond a limit."""
+"""What a scope may hold: only a change that grows is refused, and only if it would exceed a limit."""
 
 import errno
 
@@ -24,7 +24,7 @@ def fits(planned: PlannedTree, change: Change, **limits: int) -> int:
 
 @pytest.fixture
 def ino(planned: PlannedTree) -> int:
-    """Return a file of five bytes, beside nothing else."""
+    """Return a file of five bytes, the only file of the tree."""
     number = planned.create(b"file")
     planned.write(number, 0, b"hello")
     return number

@@ -1,7 +1,7 @@
-"""Random changes, planned and applied, beside a naive model: errnos, names, attributes, times and content agree.
+"""Random changes of a tree and of a naive model: errnos, names, attributes, times and content agree.
 
 The tree is sound after every step. Now and then it is made again, from all its changes and from the records that a
-store would hold: pair are equal to it, and the run goes on with the one made from the records, as a new mount does.
+store would hold: both are equal to it, and the run goes on with the one made from the records, as a new mount does.
 """
 
 import stat
@@ -41,7 +41,7 @@ TIME = st.sampled_from(TIMES)
 
 
 class TreeMachine(RuleBasedStateMachine):
-    """What is drawn are numbers; :class:`PlannerCalls` makes nodes and places of them."""
+    """Hypothesis draws numbers. :class:`PlannerCalls` turns them into nodes and keys."""
 
     def __init__(self) -> None:
         super().__init__()

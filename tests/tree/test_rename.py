@@ -1,4 +1,4 @@
-"""Renaming: moving, replacing and exchanging; links, times and cookies_before in listings; what is refused."""
+"""Renaming: moving, replacing and exchanging; links, times and cookies; what is refused."""
 
 import errno
 

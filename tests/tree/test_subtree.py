@@ -1,4 +1,4 @@
-"""Whole files and branches: planned in one step, and nothing of the old left, nothing of the new forgotten."""
+"""Replacing all content, creating a path, and removing a subtree, each in one change."""
 
 import errno
 import random

@@ -127,7 +127,7 @@ def test_dropping_what_memory_never_knew_leaves_nothing() -> None:
     assert list(tree.inodes) == [ROOT]
 
 
-def test_a_replay_in_the_order_of_a_store_gives_names_parents_and_places() -> None:
+def test_a_replay_in_the_order_of_a_store_gives_names_parents_and_cookies() -> None:
     tree = Tree()
     directory = PLAIN._replace(mode=DIRECTORY, nlink=2)
     tree.replay([PutInode(3, directory), PutInode(2, PLAIN), PutInode(ROOT, directory._replace(nlink=3))])
@@ -172,7 +172,7 @@ def test_a_listing_is_what_has_a_greater_cookie() -> None:
     assert listing_after(directory, FIRST_COOKIE + 2) == []
 
 
-def test_names_that_come_and_go_leave_a_reader_its_place() -> None:
+def test_a_reader_keeps_its_position_while_names_come_and_go() -> None:
     directory = Directory(ROOT)
     for name in (b"a", b"b", b"c"):
         directory.put(name, Entry(10, directory.next_cookie))
@@ -184,7 +184,7 @@ def test_names_that_come_and_go_leave_a_reader_its_place() -> None:
     assert listing_after(directory, read_so_far) == [b"c", b"b"]
 
 
-def test_a_name_that_means_another_inode_keeps_its_place() -> None:
+def test_a_name_that_leads_to_another_inode_keeps_its_cookie() -> None:
     directory = Directory(ROOT)
     for name in (b"a", b"b"):
         directory.put(name, Entry(10, directory.next_cookie))

@@ -16,7 +16,7 @@ STEPS = 400
 
 
 class RandomWalk:
-    """One random_walk: *chance* decides what happens, and to what."""
+    """One random walk. *chance* chooses the operations and their arguments."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance

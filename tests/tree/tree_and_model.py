@@ -1,4 +1,4 @@
-"""A tree and a naive model side by side: one step changes pair, and every way to tell them apart is tried."""
+"""A tree and a naive model of it: each step changes both, and looks for every difference between them."""
 
 import random
 import stat
@@ -44,7 +44,7 @@ class TreeAndModel:
     # --- choosing
 
     def node(self, choice: int, mode: int = 0) -> ModelNode:
-        """Return a node for a number: seven times of eight one that is present and, if *mode* is given, of its type."""
+        """Return a node for a number: in 7 of 8 cases one that exists and, if *mode* is given, is of that type."""
         index, dice = divmod(choice, 8)
         everything = list(self.times)
         present = self._present()
@@ -53,7 +53,7 @@ class TreeAndModel:
         return candidates[index % len(candidates)]
 
     def entry(self, choice: int, name: bytes | None) -> tuple[ModelNode, bytes]:
-        """Return a place for a number: *name* in some directory or, without one, where there is something."""
+        """Return a key for a number: *name* in some directory or, without a name, an existing one."""
         taken = list(self.model.paths)[1:]
         if name is not None or not taken:
             return self.node(choice, stat.S_IFDIR), name or b"a"
@@ -100,7 +100,7 @@ class TreeAndModel:
         }
 
     def look(self, node: ModelNode) -> None:
-        """Let somebody see the attributes of *node*."""
+        """Record that somebody has seen the attributes of *node*."""
         if not self.model.is_gone(node):
             self.tree.inode(node.ino).shown = True
             self.seen_ns[node] = self._times(node).mtime_ns
@@ -124,7 +124,7 @@ class TreeAndModel:
         self.tree.discard_if_unused(node.ino)
 
     def remount(self, seed: int) -> None:
-        """Go on with a tree made from the records; nobody has anything open, or has seen anything."""
+        """Continue with a tree made from the records. Nothing is open, and nobody has seen any time."""
         next_ino = self.tree.next_ino
         self.log = self.records.ops(random.Random(seed))
         self.tree = replayed(self.log)
@@ -182,7 +182,7 @@ class TreeAndModel:
                 assert content_of(self.tree, node.ino) == node.content
 
     def check_rebuilt(self, seed: int) -> None:
-        """Assert that what its changes or its records make is sound and equal to the tree."""
+        """Assert that a tree rebuilt from the changes, or from the records, is sound and equal to the tree."""
         for ops in (self.log, self.records.ops(random.Random(seed))):
             rebuilt = replayed(ops)
             check_sound(rebuilt)
