@@ -84,8 +84,8 @@ def imports(source: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             for alias in node.names:
-                whole = f"{module}.{alias.name}"
-                yield whole if whole in MODULES else module
+                dotted = f"{module}.{alias.name}"
+                yield dotted if dotted in MODULES else module
 
 
 def forbidden(name: str, source: str) -> list[str]:
@@ -99,8 +99,8 @@ def _may_import(name: str, imported: str) -> bool:
     if imported.startswith("."):
         return False
     if is_in(imported, "vfsd"):
-        own, other = part_of(name), part_of(imported.removeprefix("vfsd."))
-        return own is not None and other in reachable(own)
+        part, other = part_of(name), part_of(imported.removeprefix("vfsd."))
+        return part is not None and other in reachable(part)
     library = imported.partition(".")[0]
     if library == "trio":
         return not any(is_in(name, part) for part in WITHOUT_TRIO)

@@ -39,11 +39,12 @@ REFUSALS: dict[str, Callable[[RedisServer, MountFactory, Mounted], None]] = {
 
 
 def _change_through_a_mapping(path: Path, refuse: Callable[[], None]) -> None:
-    """Change all pages of a file by a shared mapping, and let *refuse* happen before they are written back."""
+    """Let *refuse* happen, then change all pages of a file by a shared mapping that was there before."""
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
+        assert mapping[:] == STORED
+        refuse()
         for offset in range(0, len(STORED), mmap.PAGESIZE):
             mapping[offset : offset + 4] = b"LOST"
-        refuse()
         with pytest.raises(OSError, match=r"error|full|space|Read-only"):
             mapping.flush()
 
@@ -67,8 +68,8 @@ def test_a_mapping_that_is_still_there_sees_what_is_stored_and_can_be_changed_ag
     path = mounted.path / "file"
     path.write_bytes(STORED)
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
-        mapping[0:4] = b"LOST"
         _fill(server, mount, mounted)
+        mapping[0:4] = b"LOST"
         with pytest.raises(OSError, match=r"space|error"):
             mapping.flush()
         wait_until(lambda: mapping[0:6] == b"stored", "the mapping to show what is stored")

@@ -1,4 +1,4 @@
-"""File handles, and listings that stay steady while names come and go."""
+"""File handles, and listings that stay consistent while names are added and removed."""
 
 import errno
 
@@ -48,7 +48,7 @@ class Shelf:
         return ino or self._next_ino
 
     def page(self, cookie: int, most: int = 100) -> list[tuple[bytes, int]]:
-        """Return names and cookies of a page; like the kernel it takes *most* entries and then asks no more."""
+        """Return names and cookies of a page; like the kernel it takes *most* entries and then asks for no more."""
         found = []
         for name, _ino, entry_cookie in self.listing.after(cookie):
             found.append((name, entry_cookie))

@@ -1,4 +1,4 @@
-"""What the kernel is told of an inode, for how long it may believe it, and what is recorded meanwhile."""
+"""What the kernel is told about an inode, how long it may cache that, and what is recorded."""
 
 import stat
 from typing import Any

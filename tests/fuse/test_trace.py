@@ -1,4 +1,4 @@
-"""The tracer of ``--debug``: what it remembers goes along with names, ends with them, and cannot end the mount."""
+"""The tracer of ``--debug``: its paths follow renames, end when the kernel forgets, and a bug cannot end the mount."""
 
 import errno
 import logging
@@ -15,7 +15,7 @@ EXCHANGE = 2
 CONTEXT = "context"
 
 
-class Scene:
+class TracedRequests:
     """A tracer, and requests that succeed."""
 
     def __init__(self, log: pytest.LogCaptureFixture) -> None:
@@ -24,7 +24,7 @@ class Scene:
         self._tracer = Tracer()
 
     async def request(self, name: str, *arguments: Any, reply: Any = None) -> str:
-        """Let a request be answered by *reply*, and return what is logged of it."""
+        """Let a request be answered by *reply*, and return its log line."""
 
         async def handler(*_arguments: Any) -> Any:
             return reply
@@ -46,11 +46,11 @@ class Scene:
 
 
 @pytest.fixture
-def scene(caplog: pytest.LogCaptureFixture) -> Scene:
-    return Scene(caplog)
+def scene(caplog: pytest.LogCaptureFixture) -> TracedRequests:
+    return TracedRequests(caplog)
 
 
-async def test_paths_follow_a_rename_of_a_directory_above(scene: Scene) -> None:
+async def test_paths_follow_a_rename_of_a_directory_above(scene: TracedRequests) -> None:
     await scene.make(ROOT, b"a", 2)
     await scene.make(2, b"b", 3)
     await scene.make(3, b"c", 4)
@@ -58,7 +58,7 @@ async def test_paths_follow_a_rename_of_a_directory_above(scene: Scene) -> None:
     assert await scene.path(4) == "/moved/c"
 
 
-async def test_directories_that_changed_places_make_no_circle(scene: Scene) -> None:
+async def test_directories_that_were_exchanged_make_no_circle(scene: TracedRequests) -> None:
     await scene.make(ROOT, b"a", 2)
     await scene.make(2, b"b", 3)
     await scene.rename((2, b"b"), (ROOT, b"b"))
@@ -67,20 +67,20 @@ async def test_directories_that_changed_places_make_no_circle(scene: Scene) -> N
     assert await scene.path(2) == "/b/a"
 
 
-async def test_an_exchange_moves_both(scene: Scene) -> None:
+async def test_an_exchange_moves_both(scene: TracedRequests) -> None:
     await scene.make(ROOT, b"a", 2)
     await scene.make(ROOT, b"b", 3)
     await scene.rename((ROOT, b"a"), (ROOT, b"b"), EXCHANGE)
     assert [await scene.path(ino) for ino in (2, 3)] == ["/b", "/a"]
 
 
-async def test_a_circle_of_names_seen_at_different_times_has_an_end(scene: Scene) -> None:
+async def test_a_circle_of_names_seen_at_different_times_has_an_end(scene: TracedRequests) -> None:
     await scene.make(3, b"a", 2)
     await scene.make(2, b"b", 3)
     assert await scene.path(3) == "#3/a/b"
 
 
-async def test_what_the_kernel_forgets_is_forgotten(scene: Scene) -> None:
+async def test_what_the_kernel_forgets_is_forgotten(scene: TracedRequests) -> None:
     await scene.make(ROOT, b"a", 2)
     await scene.request("opendir", 2, CONTEXT, reply=7)
     assert (await scene.request("readdir", 7, 0, "token")).startswith("readdir /a ")

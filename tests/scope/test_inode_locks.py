@@ -25,7 +25,7 @@ class Callers:
         await trio.testing.wait_all_tasks_blocked()
 
     async def release(self, *inos: int) -> None:
-        """Unlock *inos*, and let those who wait go on."""
+        """Unlock *inos*, and let those continue that wait for them."""
         self.locks.release(inos)
         await trio.testing.wait_all_tasks_blocked()
 

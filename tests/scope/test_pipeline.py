@@ -1,4 +1,4 @@
-"""What the pipeline asks of a hook, when, and what becomes of it: with hooks that record what they are asked."""
+"""What the pipeline asks hooks, when, and what it does with the answer. The hooks here record every call."""
 
 import errno
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ class Store(InterferingStore):
         self.commits.append(change)
 
 
-class Recorder(Hook):
+class RecordingHook(Hook):
     """Records what it is asked; *touching* and *stamping* are inodes that it adds."""
 
     def __init__(self, tree: Tree, name: bytes | None = None) -> None:
@@ -89,15 +89,15 @@ class Kernel(NoKernelCache):
         self.told.extend(change.ops)
 
 
-class Scene:
+class ScopeWithHook:
     """A volume with one hook, and a file in it."""
 
     def __init__(self, nursery: trio.Nursery, name: bytes | None) -> None:
         self.tree, self.store, self.kernel = Tree(), Store(), Kernel()
-        self.hook = Recorder(self.tree, name)
+        self.hook = RecordingHook(self.tree, name)
         self._nursery = nursery
 
-    async def mount(self) -> "Scene":
+    async def mount(self) -> "ScopeWithHook":
         claim = await self.store.claim("scope", remote_owner(), ClaimTerms())
         background = BackgroundTasks(self._nursery)
         self.volume = Volume(self.tree, Backing(self.store, claim), background, hooks=[self.hook], kernel=self.kernel)
@@ -119,8 +119,8 @@ class Scene:
         return {op.ino for op in self.store.commits[-1].ops if isinstance(op, PutInode)}
 
 
-async def scene(nursery: trio.Nursery, name: bytes | None = None) -> Scene:
-    return await Scene(nursery, name).mount()
+async def scene(nursery: trio.Nursery, name: bytes | None = None) -> ScopeWithHook:
+    return await ScopeWithHook(nursery, name).mount()
 
 
 async def test_an_active_hook_is_asked_at_every_step_in_order(nursery: trio.Nursery) -> None:

@@ -17,7 +17,7 @@ from vfsd.tree.plan_names import EntryKey, NewInode
 
 
 class _Silent(InterferingStore):
-    """Stores every commit, and answers none that comes while *doubt* is set."""
+    """Stores every commit. Commits get no answer while *doubt* is set."""
 
     doubt: LateAnswer | None = None
 

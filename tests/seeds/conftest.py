@@ -1,4 +1,4 @@
-"""Skills on a disk, stores to mount from, and a look at what these hold."""
+"""Fixtures: skills on disk, stores to mount from, and the content of a store."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +41,7 @@ def skill(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kept() -> Kept:
-    """Return what the store of a mount holds: content by path, None for directories; the root left out."""
+    """Return what the store of a mount holds: content by path, without the root; None for directories."""
 
     def look(mounted: Mounted) -> dict[str, bytes | None]:
         facts = stored_tree(mounted.store, mounted.scope).facts

@@ -1,4 +1,4 @@
-"""What somebody does to seeded files on a real mount: whatever makes them his is stored, and survives a crash."""
+"""Changes of seeded files on a real mount: every change makes the seed stored, and survives a crash."""
 
 import os
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def test_a_skill_is_there_and_the_store_knows_nothing_of_it(seeded: Mounted, kep
 
 
 def facts(path: Path) -> tuple[int, ...]:
-    """Return what a stat says that must outlive a mount."""
+    """Return the part of a stat that must be the same after a remount."""
     info = path.stat()
     return info.st_ino, info.st_mode, info.st_nlink, info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
@@ -86,7 +86,7 @@ def _make_empty(path: Path) -> None:
     ],
     ids=["overwrite", "patch", "append", "shorten", "cut", "open and close", "chmod", "utimens"],
 )
-def test_a_changed_seed_is_stored_whole(
+def test_a_changed_seed_is_stored_completely(
     seeded: Mounted, kept: Kept, change: Callable[[Path], None], after: bytes
 ) -> None:
     change(seeded.path / RULE)
@@ -181,7 +181,7 @@ def test_the_seed_wins_at_the_next_mount_and_hides_what_was_stored(seeded: Mount
     assert (seeded.path / MD).read_bytes() == b"mine"
 
 
-def test_or_what_was_stored_wins_if_so_asked(seeded: Mounted, kept: Kept, skill: Path) -> None:
+def test_with_keep_the_stored_file_wins(seeded: Mounted, kept: Kept, skill: Path) -> None:
     (seeded.path / MD).write_bytes(b"mine")
     crash(seeded, "--skill", str(skill), "--seed-policy", "keep")
     assert (seeded.path / MD).read_bytes() == b"mine"
@@ -190,7 +190,7 @@ def test_or_what_was_stored_wins_if_so_asked(seeded: Mounted, kept: Kept, skill:
 
 
 @pytest.mark.parametrize("how", ["write", "delete", "move", "replace"])
-def test_whoever_changes_a_seed_over_a_stored_file_ends_that_too(
+def test_changing_a_seed_replaces_the_stored_file_that_it_hides(
     seeded: Mounted, kept: Kept, skill: Path, how: str
 ) -> None:
     (seeded.path / MD).write_bytes(b"stored")

@@ -14,16 +14,16 @@ from tests.support.servers import RedisServer
 
 def test_commands(mount: MountFactory, redis_server: RedisServer, skill: Path, tmp_path: Path) -> None:
     mounted = mount(redis_server.url)
-    place = str(mounted.path)
-    assert success(mounted.vfsd("skill", "add", place, f"{skill}", f"{skill}:/other")) == (
+    path = str(mounted.path)
+    assert success(mounted.vfsd("skill", "add", path, f"{skill}", f"{skill}:/other")) == (
         "seeded /skills/review\nseeded /other\n"
     )
     assert (mounted.path / "other/scripts/run.sh").stat().st_mode & 0o777 == 0o755
-    assert "already seeded, with the same content" in success(mounted.vfsd("skill", "add", place, str(skill)))
+    assert "already seeded, with the same content" in success(mounted.vfsd("skill", "add", path, str(skill)))
     (tmp_path / "plain").write_bytes(b"plain")
-    assert success(mounted.vfsd("seed", place, "plain", "--from", str(tmp_path / "plain"))) == "seeded plain\n"
+    assert success(mounted.vfsd("seed", path, "plain", "--from", str(tmp_path / "plain"))) == "seeded plain\n"
     assert (mounted.path / "plain").read_bytes() == b"plain"
-    found = json.loads(success(mounted.vfsd("skill", "list", place, "--json")))
+    found = json.loads(success(mounted.vfsd("skill", "list", path, "--json")))
     assert found["skills"][1] == {
         "dir": "skills/review",
         "name": "review",
@@ -31,10 +31,10 @@ def test_commands(mount: MountFactory, redis_server: RedisServer, skill: Path, t
         "files": ["SKILL.md", "references/rules.md", "scripts/run.sh"],
     }
     assert {"path": "plain", "state": "seeded"} in found["seeds"]
-    assert success(mounted.vfsd("skill", "list", place)).splitlines()[-1] == "2 skills, 1 other seeds"
-    assert "several skills have this name" in failure(mounted.vfsd("skill", "remove", place, "review"), 2)
-    assert success(mounted.vfsd("skill", "remove", place, "other")) == "removed 3 files\n"
-    assert success(mounted.vfsd("skill", "remove", place, "review")) == "removed 3 files\n"
+    assert success(mounted.vfsd("skill", "list", path)).splitlines()[-1] == "2 skills, 1 other seeds"
+    assert "several skills have this name" in failure(mounted.vfsd("skill", "remove", path, "review"), 2)
+    assert success(mounted.vfsd("skill", "remove", path, "other")) == "removed 3 files\n"
+    assert success(mounted.vfsd("skill", "remove", path, "review")) == "removed 3 files\n"
     assert os.listdir(mounted.path) == ["plain"]
     (entry,) = statuses(mounted, mounted.path)
     assert (entry["files"], entry["seeded"], entry["shadowed"]) == (1, 1, 0)
@@ -42,16 +42,16 @@ def test_commands(mount: MountFactory, redis_server: RedisServer, skill: Path, t
 
 def test_content_on_standard_input(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
-    place = str(mounted.path)
+    path = str(mounted.path)
     run = mounted.vfsd
-    assert success(run("skill", "add", place, "-", text=SKILL_MD.decode())) == "seeded /skills/review\n"
-    assert success(run("seed", place, "file", "--from", "-", text="text")) == "seeded file\n"
+    assert success(run("skill", "add", path, "-", text=SKILL_MD.decode())) == "seeded /skills/review\n"
+    assert success(run("seed", path, "file", "--from", "-", text="text")) == "seeded file\n"
     assert (mounted.path / "skills/review/SKILL.md").read_bytes() == SKILL_MD
     assert (mounted.path / "file").read_bytes() == b"text"
-    assert success(run("skill", "add", place, "-:here/it", text=SKILL_MD.decode())) == "seeded here/it\n"
+    assert success(run("skill", "add", path, "-:here/it", text=SKILL_MD.decode())) == "seeded here/it\n"
     assert (mounted.path / "here/it/SKILL.md").read_bytes() == SKILL_MD
-    assert "only one skill can come on standard input" in failure(run("skill", "add", place, "-", "-:there"), 2)
-    line = failure(run("skill", "add", place, "-", text="# no head"), 2)
+    assert "only one skill can come on standard input" in failure(run("skill", "add", path, "-", "-:there"), 2)
+    line = failure(run("skill", "add", path, "-", text="# no head"), 2)
     assert line.startswith("standard input: SKILL.md: it has no front matter")
 
 
@@ -59,14 +59,14 @@ def test_commands_that_cannot_be_done(
     mount: MountFactory, redis_server: RedisServer, skill: Path, tmp_path: Path
 ) -> None:
     mounted = mount(redis_server.url)
-    place = str(mounted.path)
-    assert "a skill is a directory" in failure(mounted.vfsd("skill", "add", place, str(tmp_path / "run")), 2)
-    assert "No such file" in failure(mounted.vfsd("skill", "add", place, str(tmp_path / "nowhere")), 2)
-    assert "No such file" in failure(mounted.vfsd("seed", place, "x", "--from", str(tmp_path / "nowhere")), 2)
-    assert "nothing is seeded there" in failure(mounted.vfsd("skill", "remove", place, "nothing"), 2)
+    path = str(mounted.path)
+    assert "a skill is a directory" in failure(mounted.vfsd("skill", "add", path, str(tmp_path / "run")), 2)
+    assert "No such file" in failure(mounted.vfsd("skill", "add", path, str(tmp_path / "nowhere")), 2)
+    assert "No such file" in failure(mounted.vfsd("seed", path, "x", "--from", str(tmp_path / "nowhere")), 2)
+    assert "nothing is seeded there" in failure(mounted.vfsd("skill", "remove", path, "nothing"), 2)
     assert "no vfsd mount" in failure(mounted.vfsd("skill", "list", str(tmp_path)), 12)
-    assert "seed it with vfsd mount --seed" in failure(mounted.vfsd("seed", place, "x", "--from", str(tmp_path)), 2)
-    again = run_vfsd("mount", place, "--scope", mounted.scope, "--skill", str(skill), env=mounted.environment)
+    assert "seed it with vfsd mount --seed" in failure(mounted.vfsd("seed", path, "x", "--from", str(tmp_path)), 2)
+    again = run_vfsd("mount", path, "--scope", mounted.scope, "--skill", str(skill), env=mounted.environment)
     assert "already mounted there, and nothing was seeded" in failure(again, 9)
 
 
@@ -79,7 +79,7 @@ def test_commands_that_cannot_be_done(
         ("n" * 256, "File name too long"),
     ],
 )
-def test_a_place_that_no_skill_can_have_is_named(
+def test_a_path_where_no_skill_can_be_is_named(
     mount: MountFactory, redis_server: RedisServer, skill: Path, dest: str, why: str
 ) -> None:
     mounted = mount(redis_server.url)

@@ -1,4 +1,4 @@
-"""The head of a SKILL.md: what is taken, and that whatever a stranger writes there is refused in one line."""
+"""The front matter of a SKILL.md: what is accepted, and that everything else is refused with one line."""
 
 import errno
 import subprocess

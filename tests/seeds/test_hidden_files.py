@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.seeds.model import Mounted
+from tests.seeds.seeded_scope import SeededScope
 from tests.support.scopes import scope_in_memory
 from vfsd.seeds.frontmatter import SKILL
 from vfsd.store.memory import MemoryStore
@@ -16,7 +16,7 @@ FILE, DIRECTORY = 0o100644, 0o40755
 async def test_a_change_of_a_hidden_file_moves_the_stored_times_above_it(truncated: bool) -> None:
     store = MemoryStore()
     async with scope_in_memory(store) as scope:
-        mounted = Mounted(scope)
+        mounted = SeededScope(scope)
         directory = (await scope.volume.create(EntryKey(ROOT, b"skill"), NewInode(DIRECTORY, 0, 0))).ino
         hidden = (await scope.volume.create(EntryKey(directory, SKILL), NewInode(FILE, 0, 0))).ino
         await scope.volume.write(hidden, 0, b"old")

@@ -51,21 +51,21 @@ def test_seeding_again_replaces_and_takes_along_only_what_was_seeded(
     vfs, top = connected(mounted), mounted.path / "skills/review"
     vfs.seed_skill("skills/review", SKILL_MD, {"old.md": "old", "same.md": "same"}, files={"gone/file": "x"})
     (top / "gone/mine").write_bytes(b"mine")
-    vfs.seed_file("skills/review/beside", "not the skill's")
+    vfs.seed_file("skills/review/other", "not the skill's")
     with closing_fd(os.open(top / "SKILL.md", os.O_RDONLY)) as fd:
         seen_ns = os.fstat(fd).st_mtime_ns
         assert vfs.seed_skill("skills/review", SKILL_MD + b"more", {"new.md": "new", "same.md": "same"})
         assert os.pread(fd, 1000, 0) == SKILL_MD
     assert (top / "SKILL.md").read_bytes() == SKILL_MD + b"more"
     assert (top / "SKILL.md").stat().st_mtime_ns // 1_000_000 > seen_ns // 1_000_000
-    assert sorted(os.listdir(top)) == ["SKILL.md", "beside", "gone", "references"]
+    assert sorted(os.listdir(top)) == ["SKILL.md", "gone", "other", "references"]
     assert sorted(os.listdir(top / "references")) == ["new.md", "same.md"]
     assert os.listdir(top / "gone") == ["mine"]
     assert kept(mounted)["skills/review/gone/mine"] == b"mine"
 
 
 def test_no_reader_sees_half_a_file_or_none(mounted: Mounted, connected: Connect) -> None:
-    """The content of each seeding has a length of its own, and spans several chunks."""
+    """Each seeding has content of another length, and content spans several chunks."""
     vfs, path = connected(mounted), mounted.path / "skills/review/SKILL.md"
     contents = [SKILL_MD + b"%d\n" % number * (1_000 + 500 * number) for number in range(7)]
     vfs.seed_skill("skills/review", contents[0])
@@ -128,7 +128,7 @@ def test_what_is_removed_takes_empty_directories_of_its_own_along(mounted: Mount
         vfs.seed_remove("stored")
 
 
-def test_a_file_and_a_directory_cannot_take_each_others_place(mounted: Mounted, connected: Connect) -> None:
+def test_a_file_and_a_directory_cannot_replace_each_other(mounted: Mounted, connected: Connect) -> None:
     vfs = connected(mounted)
     (mounted.path / "directory").mkdir()
     (mounted.path / "file").touch()

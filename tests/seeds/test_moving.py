@@ -1,4 +1,4 @@
-"""Directories that are moved with seeds in them: the seeds become stored there, at any depth, and are no skill's."""
+"""Moving directories with seeds in them: the seeds become stored, at any depth, and belong to no skill any longer."""
 
 import os
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def files(found: dict[str, bytes | None]) -> dict[str, bytes]:
 
 @pytest.fixture(params=["mount", "socket", "exchange"])
 def move(request: pytest.FixtureRequest, seeded: Mounted, connected: Connect) -> Callable[[str, str], object]:
-    """Return a way to give what is at one path another one."""
+    """Return a function that moves a file from one path to another."""
     if request.param == "socket":
         return connected(seeded).move_file
     if request.param == "mount":
@@ -83,7 +83,9 @@ def test_what_is_moved_is_no_skill_any_more(seeded: Mounted, root: Path, connect
     assert (root / "skills/old/references/rules.md").read_bytes() == RULES
 
 
-def test_nor_is_a_part_of_one_until_the_skill_is_seeded_again(seeded: Mounted, root: Path, connected: Connect) -> None:
+def test_a_moved_part_belongs_to_no_skill_until_it_is_seeded_again(
+    seeded: Mounted, root: Path, connected: Connect
+) -> None:
     vfs, references, other = connected(seeded), root / SKILL / "references", root / SKILL / "other"
     references.rename(other)
     assert not (root / "references").exists()

@@ -1,4 +1,4 @@
-"""Random changes of a scope with seeds: after every step the store holds what memory does, less the seeds."""
+"""Random changes of a scope with seeds: after every step the store holds what memory holds, except the seeds."""
 
 import os
 import random
@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 import trio
 
-from tests.seeds.model import Mounted, mounted, settled
-from tests.seeds.stores import WaveringStore
+from tests.seeds.failing_store import FailingStore
+from tests.seeds.seeded_scope import SeededScope, seeded_scope, settled
 from vfsd.errors import FsError, StoreUnreachable
 from vfsd.tree.change import CHUNK_SIZE, ROOT
 from vfsd.tree.plan_attributes import NewAttributes
@@ -22,10 +22,10 @@ AT_ONCE = 6
 SKILL = b"---\nname: review\ndescription: how to review\n---\n"
 
 
-class Monkey:
-    """Does at random whatever may be done."""
+class RandomChanges:
+    """Makes random changes of *scope*."""
 
-    def __init__(self, scope: Mounted, chance: random.Random) -> None:
+    def __init__(self, scope: SeededScope, chance: random.Random) -> None:
         self._scope = scope
         self._volume = scope.volume
         self._chance = chance
@@ -34,8 +34,8 @@ class Monkey:
     async def step(self) -> None:
         act: Callable[[], Awaitable[object]] = self._chance.choice(
             [
-                *(self._create, self._write, self._write, self._truncate, self._own, self._link, self._unlink),
-                *(self._rename, self._rename, self._exchange, self._whole, self._rmtree, self._empty, self._times),
+                *(self._create, self._write, self._write, self._truncate, self._chmod, self._link, self._unlink),
+                *(self._rename, self._rename, self._exchange, self._rewrite, self._rmtree, self._empty, self._times),
                 *(self._rmdir, self._seed, self._seed, self._skill, self._remove, self._hold, self._xattr),
             ]
         )
@@ -51,7 +51,7 @@ class Monkey:
         files = [ino for ino, inode in self._scope.tree.inodes.items() if not inode.directory]
         return self._chance.choice(files or [ROOT])
 
-    def _place(self) -> EntryKey:
+    def _key(self) -> EntryKey:
         return EntryKey(self._directory(), self._chance.choice(NAMES))
 
     def _taken(self) -> EntryKey:
@@ -73,7 +73,7 @@ class Monkey:
 
     async def _create(self) -> None:
         mode = self._chance.choice([stat.S_IFREG | 0o644, stat.S_IFDIR | 0o755, stat.S_IFLNK | 0o777])
-        await self._volume.create(self._place(), NewInode(mode, 0, 0, target=b"t" if stat.S_ISLNK(mode) else b""))
+        await self._volume.create(self._key(), NewInode(mode, 0, 0, target=b"t" if stat.S_ISLNK(mode) else b""))
 
     async def _write(self) -> None:
         await self._volume.write(self._file(), self._chance.choice([0, 5, CHUNK_SIZE]), self._data())
@@ -81,7 +81,7 @@ class Monkey:
     async def _truncate(self) -> None:
         await self._volume.setattr(self._file(), NewAttributes(size=self._chance.choice([0, 3, CHUNK_SIZE + 1])))
 
-    async def _own(self) -> None:
+    async def _chmod(self) -> None:
         ino = self._chance.choice([self._file(), self._directory()])
         await self._volume.setattr(ino, NewAttributes(mode=self._chance.choice([0o600, 0o755])))
 
@@ -92,7 +92,7 @@ class Monkey:
         await self._volume.setxattr(self._chance.choice([self._file(), self._directory()]), b"user.a", b"v")
 
     async def _link(self) -> None:
-        await self._volume.link(self._file(), self._place())
+        await self._volume.link(self._file(), self._key())
 
     async def _unlink(self) -> None:
         await self._volume.unlink(self._taken())
@@ -101,13 +101,13 @@ class Monkey:
         await self._volume.rmdir(self._taken())
 
     async def _rename(self) -> None:
-        target = self._chance.choice([self._place(), self._taken()])
+        target = self._chance.choice([self._key(), self._taken()])
         await self._volume.rename(self._taken(), target, 0)
 
     async def _exchange(self) -> None:
         await self._volume.rename(self._taken(), self._taken(), 2)
 
-    async def _whole(self) -> None:
+    async def _rewrite(self) -> None:
         """Empty a file as open(O_TRUNC) does, and perhaps write to it, before the truncation is stored."""
         ino = self._file()
         await self._volume.truncate_on_open(ino)
@@ -116,7 +116,7 @@ class Monkey:
         await self._volume.drain()
 
     async def _empty(self) -> None:
-        """Let whatever happens to a file that was emptied happen first."""
+        """Empty a file, and rename, remove or seed before the truncation is stored."""
         ino = self._file()
         await self._volume.truncate_on_open(ino)
         for act in (self._rename, self._unlink, self._seed):
@@ -129,7 +129,7 @@ class Monkey:
         await self._scope.files.rmdir(self._path(), recursive=True)
 
     async def _hold(self) -> None:
-        """Let the kernel know a file, so that it outlives its name, or forget it."""
+        """Give the kernel a reference to a file, so that it outlives its name, or take one back."""
         if self._open and self._chance.random() < 0.5:
             ino = self._open.pop()
             self._scope.tree.inode(ino).lookups -= 1
@@ -155,7 +155,7 @@ class Monkey:
 
 @pytest.fixture
 def chance() -> random.Random:
-    """Return what decides everything, its seed printed; VFSD_TEST_SEED repeats a run."""
+    """Return a random generator and print its seed. VFSD_TEST_SEED repeats a run."""
     seed = int(os.environ.get("VFSD_TEST_SEED", "0")) or random.SystemRandom().getrandbits(32)
     print(f"seed {seed}")
     return random.Random(seed)
@@ -163,26 +163,26 @@ def chance() -> random.Random:
 
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("run", range(8))
-async def test_the_store_holds_what_memory_does_less_the_seeds(chance: random.Random, run: int, keep: bool) -> None:
-    async with mounted(keep=keep) as scope:
-        monkey = Monkey(scope, chance)
+async def test_the_store_holds_what_memory_holds_except_the_seeds(chance: random.Random, run: int, keep: bool) -> None:
+    async with seeded_scope(keep=keep) as scope:
+        changes = RandomChanges(scope, chance)
         for _ in range(STEPS):
-            await monkey.step()
+            await changes.step()
             await scope.check()
 
 
 @pytest.mark.parametrize("run", range(8))
-async def test_so_it_does_when_changes_cross_and_the_store_fails_or_does_not_answer(
+async def test_it_does_so_with_concurrent_changes_and_a_store_that_fails_or_does_not_answer(
     chance: random.Random, run: int
 ) -> None:
-    store = WaveringStore(chance)
-    async with mounted(store=store) as scope:
-        monkey = Monkey(scope, chance)
+    store = FailingStore(chance)
+    async with seeded_scope(store=store) as scope:
+        changes = RandomChanges(scope, chance)
         for _ in range(STEPS // AT_ONCE):
             store.steady = False
             async with trio.open_nursery() as nursery:
                 for _ in range(AT_ONCE):
-                    nursery.start_soon(monkey.step)
+                    nursery.start_soon(changes.step)
             store.steady = True
             await settled(scope)
             await scope.check()

@@ -20,7 +20,7 @@ def test_a_skill_follows_links_and_a_tree_keeps_them(skill: Path, tmp_path: Path
     source = read_skill(SeedSpec(str(skill), None))
     assert source.dest == b"/skills/review"
     assert stat.S_ISDIR(source.nodes[b"linked",].mode)
-    assert source.nodes[b"linked", b"\xff"].whole.chunks == {0: b"shared"}
+    assert source.nodes[b"linked", b"\xff"].content.chunks == {0: b"shared"}
     assert source.nodes[b"scripts", b"run.sh"].mode == stat.S_IFREG | 0o755
     tree = read_seed(SeedSpec(str(skill), "/t"))
     assert tree.nodes[b"linked",].target == b"../shared"
@@ -55,10 +55,10 @@ def test_a_destination_follows_the_last_colon(tmp_path: Path, monkeypatch: pytes
         parse_skill("")
 
 
-def test_the_skill_is_read_whole(skill: Path) -> None:
-    leaves = read_skill(SeedSpec(str(skill), "/x")).nodes
-    assert leaves[b"SKILL.md",].whole.chunks == {0: SKILL_MD}
-    assert set(leaves) == {
+def test_a_skill_is_read_completely(skill: Path) -> None:
+    nodes = read_skill(SeedSpec(str(skill), "/x")).nodes
+    assert nodes[b"SKILL.md",].content.chunks == {0: SKILL_MD}
+    assert set(nodes) == {
         (),
         (b"SKILL.md",),
         (b"scripts",),

@@ -1,4 +1,4 @@
-"""A mount that cannot begin with its seeds because of what is stored: it says so, and what to do helps."""
+"""A mount that cannot start with its seeds because of a stored file: the message names a remedy that works."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from tests.seeds.conftest import SKILL_MD
 from tests.support.mounted import MountFactory
 
 
-def test_what_stands_in_the_way_of_a_seed_at_the_start_is_named_and_can_be_moved_away(
+def test_a_file_that_blocks_a_seed_at_the_start_is_named_and_can_be_moved_away(
     mount: MountFactory, store: str, skill: Path
 ) -> None:
     mounted = mount(store)
@@ -14,7 +14,7 @@ def test_what_stands_in_the_way_of_a_seed_at_the_start_is_named_and_can_be_moved
     (mounted.path / "skills").write_text("mine")
     mounted.stop()
     done = mounted.vfsd(*arguments, "--skill", str(skill))
-    remedy = "seed it elsewhere, or mount without it and move away what stands there"
+    remedy = "seed it elsewhere, or mount without it and move away what is there"
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == f"vfsd: cannot seed /skills/review: skills is no directory; {remedy}"
     mounted.expected.append("cannot seed")

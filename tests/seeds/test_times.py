@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.tree.planned_tree import DIRECTORY, FILE, GID, UID, PlannedTree, content_of
 from tests.tree.rebuild import directories_with
-from tests.tree.scene import DIRECTORY, FILE, GID, UID, Scene, whole
 from vfsd.config import DirectoryMtime
 from vfsd.errors import FsError
 from vfsd.scope.hooks import Effects, NoKernelCache
@@ -26,8 +26,8 @@ def _stored(_ino: int) -> bool:
     return True
 
 
-class Timed(Scene):
-    """A scene in which every change is extended as a mount would extend it."""
+class Timed(PlannedTree):
+    """A planned tree in which every change gets the additions that a mount would make."""
 
     def __init__(self, kind: DirectoryMtime = DirectoryMtime.SKILLS) -> None:
         super().__init__()
@@ -51,20 +51,20 @@ class Timed(Scene):
         return taken
 
     def branch(self, parent: int, *names: bytes) -> list[int]:
-        """Make directories, the last one a file, each in the one before, in one change."""
+        """Make a path of directories that ends in a file, in one change."""
         modes = [DIRECTORY] * (len(names) - 1) + [FILE]
-        sprouts = [
+        entries = [
             NewEntry(name, self.tree.allocate(), NewInode(mode, UID, GID))
             for name, mode in zip(names, modes, strict=True)
         ]
-        self._take(plan_create_path(self.tree, parent, sprouts, FileContent.of(b"text"), self._tick()))
-        return [sprout.ino for sprout in sprouts]
+        self._take(plan_create_path(self.tree, parent, entries, FileContent.of(b"text"), self._tick()))
+        return [entry.ino for entry in entries]
 
     def remove(self, *keys: tuple[int, bytes]) -> None:
         self._take(plan_remove(self.tree, [EntryKey(*key) for key in keys], self._tick()))
 
     def look(self, *inos: int) -> None:
-        """See the times of *inos*, or of all there are."""
+        """Record that the times of *inos*, or of all inodes, were seen."""
         for ino in inos or tuple(self.tree.inodes):
             self.tree.inode(ino).shown = True
 
@@ -96,7 +96,7 @@ class Stocked(Timed):
         return {ino for ino in directories if self[ino].mtime_ns == self.now}
 
     def moved_by_name(self) -> set[str]:
-        """Return what the last change moved of the directories that are no skill's."""
+        """Return the directories outside skills whose times the last change set."""
         names = {ROOT: "root", self.plans: "plans", self.notes: "notes"}
         return {names.get(ino, str(ino)) for ino in self.moved()}
 
@@ -127,10 +127,10 @@ BELOW_A_SKILL: dict[str, Call] = {
 
 @pytest.mark.parametrize("call", BELOW_A_SKILL.values(), ids=BELOW_A_SKILL)
 def test_a_change_below_a_skill_moves_it_and_all_above(call: Call) -> None:
-    scene = Stocked()
-    call(scene)
-    assert scene.moved() >= scene.up
-    assert all(scene[ino].ctime_ns == scene.now for ino in scene.up)
+    planned = Stocked()
+    call(planned)
+    assert planned.moved() >= planned.up
+    assert all(planned[ino].ctime_ns == planned.now for ino in planned.up)
 
 
 ELSEWHERE: dict[str, tuple[Call, tuple[str, ...]]] = {
@@ -147,9 +147,9 @@ ELSEWHERE: dict[str, tuple[Call, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("call", "expected"), ELSEWHERE.values(), ids=ELSEWHERE)
 def test_elsewhere_and_for_all_but_content_posix_rules(call: Call, expected: tuple[str, ...]) -> None:
-    scene = Stocked()
-    call(scene)
-    assert scene.moved_by_name() == set(expected)
+    planned = Stocked()
+    call(planned)
+    assert planned.moved_by_name() == set(expected)
 
 
 BECOMES_A_SKILL: dict[str, Call] = {
@@ -165,161 +165,161 @@ BECOMES_A_SKILL: dict[str, Call] = {
 
 @pytest.mark.parametrize("call", BECOMES_A_SKILL.values(), ids=BECOMES_A_SKILL)
 def test_a_skill_that_comes_moves_all_above(call: Call) -> None:
-    scene = Stocked()
-    call(scene)
-    assert scene.moved() >= {scene.notes, scene.plans, ROOT}
+    planned = Stocked()
+    call(planned)
+    assert planned.moved() >= {planned.notes, planned.plans, ROOT}
 
 
 def test_a_skill_that_leaves_moves_all_above() -> None:
-    scene = Stocked()
-    scene.rename((scene.skills, b"review"), (scene.plans, b"review"))
-    scene.look()
-    scene.rename((scene.plans, b"review"), (ROOT, b"review"))
-    assert scene.moved() == {scene.plans, ROOT}
-    scene.rename((ROOT, b"review"), (scene.notes, b"review"))
-    scene.look()
-    scene.rename((scene.notes, b"review"), (scene.skills, b"review"))
-    assert scene.moved() == {scene.notes, scene.plans, scene.skills, ROOT}
+    planned = Stocked()
+    planned.rename((planned.skills, b"review"), (planned.plans, b"review"))
+    planned.look()
+    planned.rename((planned.plans, b"review"), (ROOT, b"review"))
+    assert planned.moved() == {planned.plans, ROOT}
+    planned.rename((ROOT, b"review"), (planned.notes, b"review"))
+    planned.look()
+    planned.rename((planned.notes, b"review"), (planned.skills, b"review"))
+    assert planned.moved() == {planned.notes, planned.plans, planned.skills, ROOT}
 
 
 def test_a_new_directory_in_the_way_of_the_walk_moves_what_is_above_it() -> None:
-    scene = Stocked()
-    scene.rename((ROOT, b"skills"), (scene.plans, b"skills"))
-    scene.look()
-    scene.write(scene.guide, 0, b"x")
-    assert scene.moved() == {scene.review, scene.skills, scene.plans, ROOT}
+    planned = Stocked()
+    planned.rename((ROOT, b"skills"), (planned.plans, b"skills"))
+    planned.look()
+    planned.write(planned.guide, 0, b"x")
+    assert planned.moved() == {planned.review, planned.skills, planned.plans, ROOT}
 
 
 def test_a_hard_link_moves_the_skills_of_all_its_names() -> None:
-    scene = Stocked()
-    other = scene.mkdir(b"other", scene.plans)
-    scene.create(SKILL, other)
-    scene.link(scene.guide, b"linked", other)
-    scene.look()
-    scene.write(scene.guide, 0, b"x")
-    assert scene.moved() == {*scene.up, other, scene.plans}
-    scene.unlink(b"guide.md", scene.references)
-    scene.look()
-    scene.write(scene.guide, 0, b"y")
-    assert scene.moved() == {other, scene.plans, ROOT}
+    planned = Stocked()
+    other = planned.mkdir(b"other", planned.plans)
+    planned.create(SKILL, other)
+    planned.link(planned.guide, b"linked", other)
+    planned.look()
+    planned.write(planned.guide, 0, b"x")
+    assert planned.moved() == {*planned.up, other, planned.plans}
+    planned.unlink(b"guide.md", planned.references)
+    planned.look()
+    planned.write(planned.guide, 0, b"y")
+    assert planned.moved() == {other, planned.plans, ROOT}
 
 
 def test_a_file_without_a_name_moves_nothing() -> None:
-    scene = Stocked()
-    scene.open(scene.guide)
-    scene.unlink(b"guide.md", scene.references)
-    scene.look()
-    scene.write(scene.guide, 0, b"x")
-    assert scene.moved() == set()
+    planned = Stocked()
+    planned.open(planned.guide)
+    planned.unlink(b"guide.md", planned.references)
+    planned.look()
+    planned.write(planned.guide, 0, b"x")
+    assert planned.moved() == set()
 
 
 def test_a_time_that_nobody_has_seen_does_not_move() -> None:
-    scene = Stocked()
-    scene.write(scene.guide, 0, b"x")
-    assert set(scene.added) == scene.up
+    planned = Stocked()
+    planned.write(planned.guide, 0, b"x")
+    assert set(planned.added) == planned.up
     for _ in range(100):
-        scene.write(scene.guide, 0, b"y")
-        assert scene.added == []
-    scene.look(scene.skills)
-    scene.write(scene.guide, 0, b"z")
-    assert scene.added == [scene.skills]
+        planned.write(planned.guide, 0, b"y")
+        assert planned.added == []
+    planned.look(planned.skills)
+    planned.write(planned.guide, 0, b"z")
+    assert planned.added == [planned.skills]
 
 
 def test_posix_moves_nothing_more_and_all_moves_everything_above() -> None:
     for kind, expected in ((DirectoryMtime.POSIX, set[str]()), (DirectoryMtime.ALL, {"notes", "plans", "root"})):
-        scene = Stocked(kind)
-        file = scene.create(b"f", scene.notes)
-        scene.look()
-        scene.write(file, 0, b"x")
-        assert scene.moved_by_name() == expected
+        planned = Stocked(kind)
+        file = planned.create(b"f", planned.notes)
+        planned.look()
+        planned.write(file, 0, b"x")
+        assert planned.moved_by_name() == expected
 
 
 # --- at random
 
 
-class Walk:
-    """Random changes, and somebody who caches what directories hold by their times."""
+class RandomTimes:
+    """Random changes, and a reader that caches the content of directories by their times."""
 
     def __init__(self, chance: random.Random, kind: DirectoryMtime) -> None:
         self.chance = chance
-        self.scene = Timed(kind)
+        self.planned = Timed(kind)
         self.kind = kind
         self.cache: dict[int, tuple[int, object]] = {}
 
     def step(self) -> None:
         directories, files = self.directories(), self.files()
-        keys = [(ino, name) for ino in directories for name in self.scene.listing(ino)]
+        keys = [(ino, name) for ino in directories for name in self.planned.listing(ino)]
         parent, name = self.chance.choice(directories), self.chance.choice((b"a", b"b", b"c", SKILL))
         moves: list[Callable[[], object]] = [
-            *[lambda: self.scene.create(name, parent), lambda: self.scene.mkdir(name, parent)] * 2,
-            lambda: self.scene.branch(parent, name, b"d", self.chance.choice((b"e", SKILL))),
+            *[lambda: self.planned.create(name, parent), lambda: self.planned.mkdir(name, parent)] * 2,
+            lambda: self.planned.branch(parent, name, b"d", self.chance.choice((b"e", SKILL))),
         ]
         if files:
             file = self.chance.choice(files)
-            moves += [lambda: self.scene.write(file, self.chance.randrange(3), b"%d" % self.chance.randrange(99))] * 3
-            moves += [lambda: self.scene.setattr(file, size=self.chance.randrange(4))]
-            moves += [lambda: self.scene.link(file, name, parent), lambda: self.scene.setattr(file, mode=0o600)]
+            moves += [lambda: self.planned.write(file, self.chance.randrange(3), b"%d" % self.chance.randrange(99))] * 3
+            moves += [lambda: self.planned.setattr(file, size=self.chance.randrange(4))]
+            moves += [lambda: self.planned.link(file, name, parent), lambda: self.planned.setattr(file, mode=0o600)]
         if keys:
             key, other = self.chance.choice(keys), self.chance.choice(keys)
-            moves += [lambda: self.scene.unlink(key[1], key[0]), lambda: self.scene.rmdir(key[1], key[0])]
-            moves += [lambda: self.scene.rename(key, (parent, name))] * 2
-            moves += [lambda: self.scene.rename(key, other, RENAME_EXCHANGE)]
+            moves += [lambda: self.planned.unlink(key[1], key[0]), lambda: self.planned.rmdir(key[1], key[0])]
+            moves += [lambda: self.planned.rename(key, (parent, name))] * 2
+            moves += [lambda: self.planned.rename(key, other, RENAME_EXCHANGE)]
         try:
             self.chance.choice(moves)()
         except FsError:
             return
 
     def directories(self) -> list[int]:
-        return [ino for ino, inode in self.scene.tree.inodes.items() if inode.directory is not None]
+        return [ino for ino, inode in self.planned.tree.inodes.items() if inode.directory is not None]
 
     def files(self) -> list[int]:
-        return [ino for ino, inode in self.scene.tree.inodes.items() if inode.directory is None]
+        return [ino for ino, inode in self.planned.tree.inodes.items() if inode.directory is None]
 
     def look(self) -> None:
         """Read a few directories, or trust what is cached of them; that must never be out of date."""
         directories = self.directories()
         for ino in self.chance.sample(directories, min(2, len(directories))):
-            mtime_ms, content = self.scene[ino].mtime_ns // MILLISECOND, self.content(ino)
+            mtime_ms, content = self.planned[ino].mtime_ns // MILLISECOND, self.content(ino)
             if ino in self.cache and self.cache[ino][0] == mtime_ms:
                 assert self.cache[ino][1] == content
-            self.scene.look(ino)
+            self.planned.look(ino)
             self.cache[ino] = (mtime_ms, content)
 
     def content(self, ino: int) -> object:
         """Return what a cache of directory *ino* may rely on: all below it, if the rule says so, else its names."""
         if self.kind is DirectoryMtime.ALL:
             return self.everything(ino)
-        names = sorted(self.scene.listing(ino).items())
+        names = sorted(self.planned.listing(ino).items())
         if self.kind is DirectoryMtime.POSIX:
             return names
         return names, list(self.skills(ino))
 
     def everything(self, ino: int) -> object:
-        if self.scene.tree.inode(ino).directory is None:
-            return whole(self.scene.tree, ino)
-        return {name: (child, self.everything(child)) for name, child in self.scene.listing(ino).items()}
+        if self.planned.tree.inode(ino).directory is None:
+            return content_of(self.planned.tree, ino)
+        return {name: (child, self.everything(child)) for name, child in self.planned.listing(ino).items()}
 
     def skills(self, ino: int) -> Iterable[object]:
         """Yield all below each skill at or below *ino*."""
-        listing = self.scene.listing(ino)
+        listing = self.planned.listing(ino)
         if SKILL in listing:
             yield self.everything(ino)
             return
         for name, child in sorted(listing.items()):
-            if stat.S_ISDIR(self.scene[child].mode):
+            if stat.S_ISDIR(self.planned[child].mode):
                 for skill in self.skills(child):
                     yield name, skill
 
 
 @pytest.mark.parametrize("kind", DirectoryMtime)
-def test_whoever_caches_by_directory_times_is_never_wrong(kind: DirectoryMtime) -> None:
+def test_a_cache_by_directory_times_is_never_wrong(kind: DirectoryMtime) -> None:
     for _ in range(WALKS):
         seed = random.randrange(2**32)
         print("seed", seed)
-        walk = Walk(random.Random(seed), kind)
+        walk = RandomTimes(random.Random(seed), kind)
         for _ in range(STEPS):
-            shown = {ino for ino, inode in walk.scene.tree.inodes.items() if inode.shown}
-            walk.scene.added = []
+            shown = {ino for ino, inode in walk.planned.tree.inodes.items() if inode.shown}
+            walk.planned.added = []
             walk.step()
-            assert set(walk.scene.added) <= shown
+            assert set(walk.planned.added) <= shown
             walk.look()

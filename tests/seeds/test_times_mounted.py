@@ -1,4 +1,4 @@
-"""Directory times as those who cache see them on a real mount: at once, after a remount, and while all write."""
+"""Directory times as a caching program sees them on a real mount: at once, after a remount, with many writers."""
 
 import os
 import subprocess
@@ -163,18 +163,18 @@ def test_a_change_below_a_skill_is_one_transaction(mount: MountFactory) -> None:
 
 
 def test_all_write_and_look_at_once(skilled: Skilled) -> None:
-    """Each writer sees its own writes in all times above them, whatever the others do there meanwhile."""
+    """Each writer sees its own writes in all times above them, whatever other writers do meanwhile."""
 
     def write(number: int) -> None:
-        places = [above / f"{number}" for above in (skilled.deep, skilled.review, skilled.root / "skills")]
-        for turn in range(ROUNDS):
-            places[0].mkdir()
+        paths = [above / f"{number}" for above in (skilled.deep, skilled.review, skilled.root / "skills")]
+        for round_ in range(ROUNDS):
+            paths[0].mkdir()
             for _ in range(5):
-                assert all(moved(lambda: append(places[0] / "file"), *skilled.up)), f"writer {number}, round {turn}"
-            for source, target in pairwise(places):
+                assert all(moved(lambda: append(paths[0] / "file"), *skilled.up)), f"writer {number}, round {round_}"
+            for source, target in pairwise(paths):
                 source.rename(target)
-            (places[-1] / "file").unlink()
-            places[-1].rmdir()
+            (paths[-1] / "file").unlink()
+            paths[-1].rmdir()
 
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(write, range(WRITERS)))
@@ -209,7 +209,7 @@ def lookers(skilled: Skilled) -> Iterator[None]:
             process.communicate()
 
 
-def test_those_who_watch_all_the_time_do_not_stand_in_the_way(skilled: Skilled, lookers: None) -> None:
+def test_readers_that_poll_do_not_block_writers(skilled: Skilled, lookers: None) -> None:
     with closing_fd(os.open(skilled.guide, os.O_WRONLY | os.O_APPEND)) as fd:
         for number in range(ROUNDS):
             assert all(moved(lambda: os.write(fd, b"x"), *skilled.up))

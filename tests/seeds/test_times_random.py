@@ -1,4 +1,4 @@
-"""Whoever caches skills by directories' times is never wrong, whatever is seeded, changed and crashes meanwhile."""
+"""A program that caches skills by directory times is never wrong, whatever is seeded, changed or crashes meanwhile."""
 
 import itertools
 import random
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from tests.seeds.model import Mounted, settled
-from tests.seeds.stores import WaveringStore
-from tests.seeds.test_random import Monkey, chance  # noqa: F401 (a fixture for the tests here)
+from tests.seeds.failing_store import FailingStore
+from tests.seeds.seeded_scope import SeededScope, settled
+from tests.seeds.test_random import RandomChanges, chance  # noqa: F401 (a fixture for the tests here)
 from tests.support.scopes import scope_in_memory
 from vfsd import clock
 from vfsd.seeds.frontmatter import SKILL
@@ -26,14 +26,14 @@ MOUNT_TICKS = 10_000
 
 
 class Cache:
-    """What somebody remembers of directories by their inode numbers, and the times for which that is true."""
+    """What a program caches of directories by inode number, and the modification times for which that is true."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[int, object]] = {}
         self._with_seeds: set[int] = set()
 
-    def look(self, scope: Mounted, ino: int) -> None:
-        """Look at a directory's time; what is remembered of that very time must be what is there."""
+    def look(self, scope: SeededScope, ino: int) -> None:
+        """Read the time of a directory. If the cache has this time, its content must be up to date."""
         inode = scope.tree.inode(ino)
         time_ms = inode.attributes.mtime_ns // MILLISECOND
         found = _names(scope.tree, ino), _skills(scope.tree, ino)
@@ -45,7 +45,7 @@ class Cache:
         if not scope.overlay.index.homes.keys().isdisjoint((ino, *_below(scope.tree, ino))):
             self._with_seeds.add(ino)
 
-    def forget_seeds(self, scope: Mounted) -> None:
+    def forget_seeds(self, scope: SeededScope) -> None:
         """Forget what a mount without these seeds cannot show."""
         gone = self._with_seeds | scope.overlay.index.homes.keys() | (self._known.keys() - scope.tree.inodes.keys())
         self._known = {ino: known for ino, known in self._known.items() if ino not in gone}
@@ -77,8 +77,8 @@ def _skills(tree: Tree, ino: int) -> object:
     return [(name, child, found) for name, child in directories if (found := _skills(tree, child))]
 
 
-class Timeless(Monkey):
-    """Sets no modification times: who sets one back fools everybody."""
+class RandomChangesExceptTimes(RandomChanges):
+    """Sets no modification times: a time that is set back makes every cache wrong."""
 
     async def _times(self) -> None:
         pass
@@ -86,35 +86,35 @@ class Timeless(Monkey):
 
 @pytest.fixture(autouse=True)
 def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a seed repeat a run to the nanosecond."""
+    """Replace the clock, so that a seed repeats a run exactly."""
     ticks = itertools.count(10**18, TICK_NS)
     monkeypatch.setattr(clock, "now", lambda: next(ticks))
 
 
 @pytest.mark.parametrize("steady", [True, False])
 @pytest.mark.parametrize("run", range(16))
-async def test_whoever_caches_is_never_wrong(chance: random.Random, run: int, steady: bool) -> None:  # noqa: F811
-    store, cache = MemoryStore() if steady else WaveringStore(chance), Cache()
+async def test_a_cache_by_directory_times_is_never_wrong(chance: random.Random, run: int, steady: bool) -> None:  # noqa: F811
+    store, cache = MemoryStore() if steady else FailingStore(chance), Cache()
     for _ in range(CRASHES):
         async with scope_in_memory(store) as scope:
-            await _use(Mounted(scope), store, cache, chance)
+            await _use(SeededScope(scope), store, cache, chance)
         for _ in range(MOUNT_TICKS):
             clock.now()
 
 
-async def _use(scope: Mounted, store: MemoryStore, cache: Cache, chance: random.Random) -> None:  # noqa: F811
-    """Change things at random, some at once where the store wavers, and look at directories now and then."""
-    monkey = Timeless(scope, chance)
+async def _use(scope: SeededScope, store: MemoryStore, cache: Cache, chance: random.Random) -> None:  # noqa: F811
+    """Make random changes, some concurrent while the store fails at random, and read directories now and then."""
+    changes = RandomChangesExceptTimes(scope, chance)
     for _ in range(STEPS):
-        if isinstance(store, WaveringStore):
+        if isinstance(store, FailingStore):
             store.steady = False
             async with trio.open_nursery() as nursery:
                 for _ in range(chance.randint(1, AT_ONCE)):
-                    nursery.start_soon(monkey.step)
+                    nursery.start_soon(changes.step)
             store.steady = True
             await settled(scope)
         else:
-            await monkey.step()
+            await changes.step()
         inodes = scope.tree.inodes.values()
         present = [inode.ino for inode in inodes if inode.directory is not None and not inode.is_orphan]
         for ino in chance.sample(present, min(len(present), chance.choice((0, 0, 1, 2, 9)))):

@@ -1,4 +1,4 @@
-"""Directory times over a crash: who remembers one from before never takes it for the present one when more has changed.
+"""Directory times after a crash: a time that was seen before it never comes back after a later change.
 
 What counts is changed over the control socket, since a path walk would be a look.
 """

@@ -1,4 +1,4 @@
-"""A whole directory tree as facts that can be compared: across a crash, a remount, two file systems."""
+"""A directory tree as facts that can be compared: across a crash, a remount, or between two file systems."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ _WIDTH = 80
 
 
 class Facts(NamedTuple):
-    """What there is to know of one path. *same_as* is the first path of the same file."""
+    """Everything known about one path. *same_as* is the first path of the same file."""
 
     mode: int
     uid: int

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.tree.scene import Scene
+from tests.tree.planned_tree import PlannedTree
 
 
 @pytest.fixture
-def scene() -> Scene:
+def planned() -> PlannedTree:
     """Return a tree with an empty root, and the calls that change it."""
-    return Scene()
+    return PlannedTree()

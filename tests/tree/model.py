@@ -1,4 +1,4 @@
-"""The same file system, written naively: every path in one dict, content as plain bytes, links by counting.
+"""A naive model of the tree: every path in one dict, content as plain bytes, links by counting.
 
 It shares nothing with vfsd but errno numbers. An operation returns the errnos that the manual pages allow here,
 in no order of precedence; when there are none it has been done, and ``modified`` and ``changed`` name the nodes
@@ -16,14 +16,14 @@ Errnos: TypeAlias = set[int]
 NOREPLACE, EXCHANGE = 1, 2
 
 
-class Node:
-    """A file of any kind. *ino* is what the tree under test calls it; *held* counts who has it open."""
+class ModelNode:
+    """A file of any kind. *ino* is what the tree under test calls it; *lookups* counts who has it open."""
 
     def __init__(self, ino: int, mode: int, uid: int, gid: int, target: bytes = b"") -> None:
         self.ino, self.mode, self.uid, self.gid, self.target = ino, mode, uid, gid, target
         self.content = bytearray()
         self.xattrs: dict[bytes, bytes] = {}
-        self.held = 0
+        self.lookups = 0
 
     def __repr__(self) -> str:
         return f"<{self.ino}>"
@@ -37,55 +37,55 @@ class Node:
         return len(self.target) or len(self.content)
 
 
-class Model:
+class TreeModel:
     """All paths, in the order in which listings show them, and what they mean."""
 
-    def __init__(self, root: Node) -> None:
-        self.paths: dict[Path, Node] = {(): root}
-        self.modified: set[Node] = set()
-        self.changed: set[Node] = set()
+    def __init__(self, root: ModelNode) -> None:
+        self.paths: dict[Path, ModelNode] = {(): root}
+        self.modified: set[ModelNode] = set()
+        self.changed: set[ModelNode] = set()
 
     # --- looking
 
     def begin(self) -> None:
-        """Forget which nodes the operation before has touched."""
+        """Forget which nodes the previous operation changed."""
         self.modified, self.changed = set(), set()
 
-    def nodes(self) -> set[Node]:
+    def nodes(self) -> set[ModelNode]:
         return set(self.paths.values())
 
-    def path(self, node: Node) -> Path | None:
+    def path(self, node: ModelNode) -> Path | None:
         return next((path for path, other in self.paths.items() if other is node), None)
 
-    def children(self, node: Node) -> dict[bytes, Node]:
+    def children(self, node: ModelNode) -> dict[bytes, ModelNode]:
         """Return what a listing of *node* shows, in order."""
-        own = self.path(node)
-        return {path[-1]: child for path, child in self.paths.items() if path and path[:-1] == own}
+        parent_path = self.path(node)
+        return {path[-1]: child for path, child in self.paths.items() if path and path[:-1] == parent_path}
 
-    def nlink(self, node: Node) -> int:
+    def nlink(self, node: ModelNode) -> int:
         if node.is_directory and self.path(node) is not None:
             return 2 + sum(child.is_directory for child in self.children(node).values())
         return sum(other is node for other in self.paths.values())
 
-    def is_gone(self, node: Node) -> bool:
-        return not node.held and self.path(node) is None
+    def is_gone(self, node: ModelNode) -> bool:
+        return not node.lookups and self.path(node) is None
 
-    def _place(self, parent: Node, name: bytes, *, to_make: bool) -> tuple[Errnos, Path]:
-        """Return why there can be no such place, and its path."""
+    def _key(self, parent: ModelNode, name: bytes, *, to_make: bool) -> tuple[Errnos, Path]:
+        """Return the errors of a name in *parent*, and its path."""
         errors = {errno.ENAMETOOLONG} if len(name) > 255 else set()
         if self.is_gone(parent):
             return errors | {errno.ESTALE}, ()
         if not parent.is_directory:
             return errors | {errno.ENOTDIR}, ()
-        own = self.path(parent)
-        if own is None:
+        parent_path = self.path(parent)
+        if parent_path is None:
             return errors | ({errno.ENOENT} if to_make else set()), (b"removed", b"%d" % parent.ino, name)
-        return errors, (*own, name)
+        return errors, (*parent_path, name)
 
     # --- names
 
-    def create(self, parent: Node, name: bytes, node: Node) -> Errnos:
-        errors, path = self._place(parent, name, to_make=True)
+    def create(self, parent: ModelNode, name: bytes, node: ModelNode) -> Errnos:
+        errors, path = self._key(parent, name, to_make=True)
         if path in self.paths:
             errors.add(errno.EEXIST)
         if not errors:
@@ -96,8 +96,8 @@ class Model:
             self.modified |= {parent, node}
         return errors
 
-    def link(self, node: Node, parent: Node, name: bytes) -> Errnos:
-        errors, path = self._place(parent, name, to_make=True)
+    def link(self, node: ModelNode, parent: ModelNode, name: bytes) -> Errnos:
+        errors, path = self._key(parent, name, to_make=True)
         if self.is_gone(node):
             return errors | {errno.ESTALE}
         if path in self.paths:
@@ -112,8 +112,8 @@ class Model:
             self.changed.add(node)
         return errors
 
-    def remove(self, parent: Node, name: bytes, *, directory: bool) -> Errnos:
-        errors, path = self._place(parent, name, to_make=False)
+    def remove(self, parent: ModelNode, name: bytes, *, directory: bool) -> Errnos:
+        errors, path = self._key(parent, name, to_make=False)
         child = self.paths.get(path) if path else None
         if errors or child is None:
             return errors or {errno.ENOENT}
@@ -127,9 +127,9 @@ class Model:
             self.changed.add(child)
         return errors
 
-    def rename(self, source: tuple[Node, bytes], target: tuple[Node, bytes], flags: int) -> Errnos:
-        errors, old = self._place(*source, to_make=False)
-        more, new = self._place(*target, to_make=True)
+    def rename(self, source: tuple[ModelNode, bytes], target: tuple[ModelNode, bytes], flags: int) -> Errnos:
+        errors, old = self._key(*source, to_make=False)
+        more, new = self._key(*target, to_make=True)
         errors |= more
         if flags not in (0, NOREPLACE, EXCHANGE):
             errors.add(errno.EINVAL)
@@ -146,7 +146,7 @@ class Model:
         return errors
 
     def _rename_errors(
-        self, source: tuple[Path, Node | None], target: tuple[Path, Node | None], flags: int
+        self, source: tuple[Path, ModelNode | None], target: tuple[Path, ModelNode | None], flags: int
     ) -> Iterator[int]:
         (old, moved), (new, other) = source, target
         if other is None and flags & EXCHANGE:
@@ -163,14 +163,14 @@ class Model:
         elif other is not None:
             yield from self._replacing_errors(moved, other)
 
-    def _replacing_errors(self, moved: Node, other: Node) -> Iterator[int]:
+    def _replacing_errors(self, moved: ModelNode, other: ModelNode) -> Iterator[int]:
         if moved.is_directory != other.is_directory:
             yield errno.ENOTDIR if moved.is_directory else errno.EISDIR
         elif other.is_directory and self.children(other):
             yield errno.ENOTEMPTY
 
     def _move(self, old: Path, new: Path, flags: int) -> None:
-        """Move what is at *old*, and all below it, to *new*; a name that is there keeps its place in the dict."""
+        """Move what is at *old*, and all below it, to *new*. A name that exists keeps its position in the dict."""
         left, right = self._taken_out(old), self._taken_out(new)
         moved, other = self.paths[old], self.paths.get(new)
         self.paths[new] = moved
@@ -181,14 +181,14 @@ class Model:
         self.paths.update({(*new, *rest): node for rest, node in left.items()})
         self.paths.update({(*old, *rest): node for rest, node in right.items()})
 
-    def _taken_out(self, top: Path) -> dict[Path, Node]:
+    def _taken_out(self, top: Path) -> dict[Path, ModelNode]:
         """Remove all below *top*; return it by what follows *top* in its path."""
         below = [path for path in self.paths if len(path) > len(top) and path[: len(top)] == top]
         return {path[len(top) :]: self.paths.pop(path) for path in below}
 
     # --- one node
 
-    def write(self, node: Node, offset: int, data: bytes) -> Errnos:
+    def write(self, node: ModelNode, offset: int, data: bytes) -> Errnos:
         if self.is_gone(node):
             return {errno.ESTALE}
         if not stat.S_ISREG(node.mode):
@@ -199,7 +199,7 @@ class Model:
             self.modified.add(node)
         return set()
 
-    def truncate(self, node: Node, size: int) -> Errnos:
+    def truncate(self, node: ModelNode, size: int) -> Errnos:
         if self.is_gone(node):
             return {errno.ESTALE}
         if not stat.S_ISREG(node.mode):
@@ -209,7 +209,7 @@ class Model:
         self.modified.add(node)
         return set()
 
-    def own(self, node: Node, mode: int | None, uid: int | None, gid: int | None) -> Errnos:
+    def set_owner(self, node: ModelNode, mode: int | None, uid: int | None, gid: int | None) -> Errnos:
         if self.is_gone(node):
             return {errno.ESTALE}
         node.mode = node.mode if mode is None else stat.S_IFMT(node.mode) | mode
@@ -218,7 +218,7 @@ class Model:
         self.changed.add(node)
         return set()
 
-    def setxattr(self, node: Node, name: bytes, value: bytes) -> Errnos:
+    def setxattr(self, node: ModelNode, name: bytes, value: bytes) -> Errnos:
         if self.is_gone(node):
             return {errno.ESTALE}
         wanted = {**node.xattrs, name: value}
@@ -228,7 +228,7 @@ class Model:
         self.changed.add(node)
         return set()
 
-    def removexattr(self, node: Node, name: bytes) -> Errnos:
+    def removexattr(self, node: ModelNode, name: bytes) -> Errnos:
         if self.is_gone(node):
             return {errno.ESTALE}
         if name not in node.xattrs:

@@ -1,11 +1,11 @@
-"""What must hold for any tree, and the ways to make one again: from all its changes, or from what a store keeps."""
+"""What must be true of every tree, and two ways to rebuild one: from its changes, or from the records of a store."""
 
 import random
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tests.tree.scene import Pictured, picture
+from tests.tree.planned_tree import Pictured, picture
 from vfsd.tree.change import (
     CHUNK_SIZE,
     ROOT,
@@ -25,16 +25,16 @@ from vfsd.tree.tree import Tree
 def check_sound(tree: Tree) -> None:
     """Assert all that holds for every tree, whatever has happened to it."""
     names: Counter[int] = Counter()
-    held = 0
+    lookups = 0
     check_indexes(tree)
     for ino, inode in tree.inodes.items():
         assert inode.ino == ino < tree.next_ino
-        held += sum(map(len, inode.chunks.values()))
+        lookups += sum(map(len, inode.chunks.values()))
         _check_chunks(inode)
         if inode.directory is not None:
             _check_directory(tree, inode, inode.directory)
             names.update(entry.ino for entry in inode.directory.entries.values())
-    assert tree.content_bytes == held
+    assert tree.content_bytes == lookups
     assert names[ROOT] == 0
     for ino, inode in tree.inodes.items():
         expected = min(inode.attributes.nlink, 1) if inode.directory is not None else inode.attributes.nlink
@@ -76,8 +76,8 @@ def _check_directory(tree: Tree, inode: Inode, directory: Directory) -> None:
     assert all(FIRST_COOKIE <= cookie < directory.next_cookie for cookie in cookies)
 
 
-class Stored(NamedTuple):
-    """What is left of an inode when only what is stored remains."""
+class StoredPart(NamedTuple):
+    """The part of an inode that is stored."""
 
     attributes: Attributes
     chunks: dict[int, bytes]
@@ -85,13 +85,13 @@ class Stored(NamedTuple):
     parent: int | None
 
 
-def stored_part(tree: Tree) -> dict[int, Stored]:
-    """Return what another mount of the scope would show: everything that has a name, and nobody's lookups."""
-    return {ino: _stored(pictured) for ino, pictured in picture(tree).items() if pictured.attributes.nlink}
+def stored_part(tree: Tree) -> dict[int, StoredPart]:
+    """Return what another mount of the scope would show: everything that has a name, without lookup counts."""
+    return {ino: _stored_part(pictured) for ino, pictured in picture(tree).items() if pictured.attributes.nlink}
 
 
-def _stored(pictured: Pictured) -> Stored:
-    return Stored(pictured.attributes, pictured.chunks, pictured.entries, pictured.parent)
+def _stored_part(pictured: Pictured) -> StoredPart:
+    return StoredPart(pictured.attributes, pictured.chunks, pictured.entries, pictured.parent)
 
 
 def replayed(ops: Iterable[Op]) -> Tree:
@@ -114,7 +114,7 @@ class Records:
         self.chunks: dict[tuple[int, int], bytes] = {}
 
     def keep(self, ops: Iterable[Op]) -> None:
-        """Take *ops* as a store does: without a thought for what they mean together."""
+        """Take *ops* one by one, as a store does."""
         for op in ops:
             match op:
                 case PutInode():

@@ -32,7 +32,7 @@ def with_changes(chunks: dict[int, bytes], changed: dict[int, bytes]) -> dict[in
         pytest.param({}, 3 * C, 1, 3 * C, bytes(3 * C - 1), id="a hole of three chunks"),
         pytest.param({0: FULL, 2: FULL}, 3 * C, C - 1, C + 2, b"x" + bytes(C) + b"x", id="a hole between chunks"),
         pytest.param({0: b"a", 1: b"b"}, C + 1, 0, C + 1, b"a" + bytes(C - 1) + b"b", id="over a boundary"),
-        pytest.param({0: FULL, 1: FULL}, 2 * C, 0, 2 * C, FULL + FULL, id="whole chunks"),
+        pytest.param({0: FULL, 1: FULL}, 2 * C, 0, 2 * C, FULL + FULL, id="content_of chunks"),
         pytest.param({1: b"b"}, C + 1, C, 1, b"b", id="from a boundary"),
         pytest.param({0: FULL, 1: FULL}, 2 * C, 0, C, FULL, id="up to a boundary"),
         pytest.param({2**49 - 1: b"z"}, 2**63 - 1, (2**49 - 1) * C, 2, b"z\0", id="near the largest offset"),

@@ -1,10 +1,10 @@
-"""Renaming: moving, replacing and exchanging; links, times and places in listings; what is refused."""
+"""Renaming: moving, replacing and exchanging; links, times and cookies; what is refused."""
 
 import errno
 
 import pytest
 
-from tests.tree.scene import Scene
+from tests.tree.planned_tree import PlannedTree
 from vfsd.tree.change import ROOT, Change, DropEntry, DropInode, PutEntry, PutInode
 from vfsd.tree.plan_names import RENAME_EXCHANGE, RENAME_NOREPLACE
 
@@ -12,195 +12,195 @@ NAME_OF_256 = b"n" * 256
 WHITEOUT = 4
 
 
-def cookies(scene: Scene, ino: int = ROOT) -> dict[bytes, int]:
-    return {name: entry.cookie for name, entry in scene.tree.directory(ino).entries.items()}
+def cookies(planned: PlannedTree, ino: int = ROOT) -> dict[bytes, int]:
+    return {name: entry.cookie for name, entry in planned.tree.directory(ino).entries.items()}
 
 
 @pytest.mark.parametrize("flags", [0, RENAME_NOREPLACE])
-def test_a_file_takes_another_name(scene: Scene, flags: int) -> None:
-    ino = scene.create(b"file")
-    before = scene[ino]
-    change = scene.rename((ROOT, b"file"), (ROOT, b"other"), flags)
-    assert scene.listing() == {b"other": ino}
-    assert scene[ino] == before._replace(ctime_ns=scene.now)
-    assert scene.touched(ROOT) == (True, True)
-    puts = (PutInode(ROOT, scene[ROOT]), PutInode(ino, scene[ino]))
+def test_a_file_takes_another_name(planned: PlannedTree, flags: int) -> None:
+    ino = planned.create(b"file")
+    before = planned[ino]
+    change = planned.rename((ROOT, b"file"), (ROOT, b"other"), flags)
+    assert planned.listing() == {b"other": ino}
+    assert planned[ino] == before._replace(ctime_ns=planned.now)
+    assert planned.touched(ROOT) == (True, True)
+    puts = (PutInode(ROOT, planned[ROOT]), PutInode(ino, planned[ino]))
     assert change == Change((*puts, DropEntry(ROOT, b"file"), PutEntry(ROOT, b"other", ino, 4)), grows=False)
 
 
-def test_a_file_moves_between_directories_and_touches_both(scene: Scene) -> None:
-    old, new, bystander = scene.mkdir(b"old"), scene.mkdir(b"new"), scene.mkdir(b"bystander")
-    ino = scene.create(b"file", old)
-    before = scene[ROOT], scene[bystander]
-    scene.rename((old, b"file"), (new, b"file"))
-    assert (scene.listing(old), scene.listing(new)) == ({}, {b"file": ino})
-    assert scene.touched(old) == scene.touched(new) == (True, True)
-    assert (scene[ROOT], scene[bystander]) == before
-    assert (scene[old].nlink, scene[new].nlink) == (2, 2)
+def test_a_file_moves_between_directories_and_touches_both(planned: PlannedTree) -> None:
+    old, new, bystander = planned.mkdir(b"old"), planned.mkdir(b"new"), planned.mkdir(b"bystander")
+    ino = planned.create(b"file", old)
+    before = planned[ROOT], planned[bystander]
+    planned.rename((old, b"file"), (new, b"file"))
+    assert (planned.listing(old), planned.listing(new)) == ({}, {b"file": ino})
+    assert planned.touched(old) == planned.touched(new) == (True, True)
+    assert (planned[ROOT], planned[bystander]) == before
+    assert (planned[old].nlink, planned[new].nlink) == (2, 2)
 
 
-def test_a_directory_takes_its_link_along(scene: Scene) -> None:
-    old, new = scene.mkdir(b"old"), scene.mkdir(b"new")
-    moved = scene.mkdir(b"moved", old)
-    inner = scene.mkdir(b"inner", moved)
-    before = scene[moved]
-    scene.rename((old, b"moved"), (new, b"moved"))
-    assert (scene[old].nlink, scene[new].nlink) == (2, 3)
-    assert scene[moved] == before._replace(ctime_ns=scene.now)
-    assert scene.tree.directory(moved).parent == new
-    assert scene.listing(moved) == {b"inner": inner}
+def test_a_directory_takes_its_link_along(planned: PlannedTree) -> None:
+    old, new = planned.mkdir(b"old"), planned.mkdir(b"new")
+    moved = planned.mkdir(b"moved", old)
+    inner = planned.mkdir(b"inner", moved)
+    before = planned[moved]
+    planned.rename((old, b"moved"), (new, b"moved"))
+    assert (planned[old].nlink, planned[new].nlink) == (2, 3)
+    assert planned[moved] == before._replace(ctime_ns=planned.now)
+    assert planned.tree.directory(moved).parent == new
+    assert planned.listing(moved) == {b"inner": inner}
 
 
-def test_a_directory_renamed_in_place_leaves_the_links(scene: Scene) -> None:
-    scene.mkdir(b"dir")
-    scene.rename((ROOT, b"dir"), (ROOT, b"other"))
-    assert scene[ROOT].nlink == 3
+def test_a_directory_renamed_in_place_leaves_the_links(planned: PlannedTree) -> None:
+    planned.mkdir(b"dir")
+    planned.rename((ROOT, b"dir"), (ROOT, b"other"))
+    assert planned[ROOT].nlink == 3
 
 
-def test_a_file_replaces_another_in_its_place(scene: Scene) -> None:
-    ino, replaced, _ = scene.create(b"new"), scene.create(b"file"), scene.create(b"last")
-    places = cookies(scene)
-    gone = scene[replaced]._replace(nlink=0)
-    change = scene.rename((ROOT, b"new"), (ROOT, b"file"))
-    assert scene.listing()[b"file"] == ino
-    assert cookies(scene) == {b"file": places[b"file"], b"last": places[b"last"]}
-    assert list(scene.listing()) == [b"file", b"last"]
-    assert replaced not in scene.tree.inodes
-    assert change.ops[-1] == DropInode(replaced, gone._replace(ctime_ns=scene.now))
+def test_a_file_replaces_another_and_takes_over_its_cookie(planned: PlannedTree) -> None:
+    ino, replaced, _ = planned.create(b"new"), planned.create(b"file"), planned.create(b"last")
+    cookies_before = cookies(planned)
+    gone = planned[replaced]._replace(nlink=0)
+    change = planned.rename((ROOT, b"new"), (ROOT, b"file"))
+    assert planned.listing()[b"file"] == ino
+    assert cookies(planned) == {b"file": cookies_before[b"file"], b"last": cookies_before[b"last"]}
+    assert list(planned.listing()) == [b"file", b"last"]
+    assert replaced not in planned.tree.inodes
+    assert change.ops[-1] == DropInode(replaced, gone._replace(ctime_ns=planned.now))
 
 
-def test_a_replaced_file_goes_on_for_who_has_it_open(scene: Scene) -> None:
-    scene.create(b"new")
-    replaced = scene.create(b"file")
-    scene.write(replaced, 0, b"old content")
-    scene.open(replaced)
-    scene.rename((ROOT, b"new"), (ROOT, b"file"))
-    assert scene.read(replaced) == b"old content"
-    assert scene[replaced].nlink == 0
+def test_a_replaced_file_stays_for_a_program_that_has_it_open(planned: PlannedTree) -> None:
+    planned.create(b"new")
+    replaced = planned.create(b"file")
+    planned.write(replaced, 0, b"old content")
+    planned.open(replaced)
+    planned.rename((ROOT, b"new"), (ROOT, b"file"))
+    assert planned.read(replaced) == b"old content"
+    assert planned[replaced].nlink == 0
 
 
-def test_a_replaced_file_keeps_its_other_names(scene: Scene) -> None:
-    scene.create(b"new")
-    replaced = scene.create(b"file")
-    scene.link(replaced, b"other")
-    scene.rename((ROOT, b"new"), (ROOT, b"file"))
-    assert scene.listing()[b"other"] == replaced
-    assert (scene[replaced].nlink, scene[replaced].ctime_ns) == (1, scene.now)
+def test_a_replaced_file_keeps_its_other_names(planned: PlannedTree) -> None:
+    planned.create(b"new")
+    replaced = planned.create(b"file")
+    planned.link(replaced, b"other")
+    planned.rename((ROOT, b"new"), (ROOT, b"file"))
+    assert planned.listing()[b"other"] == replaced
+    assert (planned[replaced].nlink, planned[replaced].ctime_ns) == (1, planned.now)
 
 
 @pytest.mark.parametrize("same_parent", [True, False])
-def test_a_directory_replaces_an_empty_one(scene: Scene, same_parent: bool) -> None:
-    other = ROOT if same_parent else scene.mkdir(b"other")
-    moved, replaced = scene.mkdir(b"moved"), scene.mkdir(b"replaced", other)
-    inner = scene.create(b"inner", moved)
-    links = scene[ROOT].nlink, scene[other].nlink
-    scene.rename((ROOT, b"moved"), (other, b"replaced"))
-    assert scene.listing(other) == {b"replaced": moved}
-    assert scene.listing(moved) == {b"inner": inner}
-    assert replaced not in scene.tree.inodes
-    assert (scene[ROOT].nlink, scene[other].nlink) == (links[0] - 1, links[1] - same_parent)
-    assert scene.tree.directory(moved).parent == other
+def test_a_directory_replaces_an_empty_one(planned: PlannedTree, same_parent: bool) -> None:
+    other = ROOT if same_parent else planned.mkdir(b"other")
+    moved, replaced = planned.mkdir(b"moved"), planned.mkdir(b"replaced", other)
+    inner = planned.create(b"inner", moved)
+    links = planned[ROOT].nlink, planned[other].nlink
+    planned.rename((ROOT, b"moved"), (other, b"replaced"))
+    assert planned.listing(other) == {b"replaced": moved}
+    assert planned.listing(moved) == {b"inner": inner}
+    assert replaced not in planned.tree.inodes
+    assert (planned[ROOT].nlink, planned[other].nlink) == (links[0] - 1, links[1] - same_parent)
+    assert planned.tree.directory(moved).parent == other
 
 
 @pytest.mark.parametrize("flags", [0, RENAME_EXCHANGE])
-def test_two_names_of_one_inode_stay_as_they_are(scene: Scene, flags: int) -> None:
-    ino = scene.create(b"file")
-    scene.link(ino, b"other")
-    before = scene[ino], scene[ROOT]
-    assert scene.rename((ROOT, b"file"), (ROOT, b"other"), flags) == Change((), grows=False)
-    assert scene.rename((ROOT, b"file"), (ROOT, b"file"), flags) == Change((), grows=False)
-    assert scene.listing() == {b"file": ino, b"other": ino}
-    assert (scene[ino], scene[ROOT]) == before
+def test_two_names_of_one_inode_stay_as_they_are(planned: PlannedTree, flags: int) -> None:
+    ino = planned.create(b"file")
+    planned.link(ino, b"other")
+    before = planned[ino], planned[ROOT]
+    assert planned.rename((ROOT, b"file"), (ROOT, b"other"), flags) == Change((), grows=False)
+    assert planned.rename((ROOT, b"file"), (ROOT, b"file"), flags) == Change((), grows=False)
+    assert planned.listing() == {b"file": ino, b"other": ino}
+    assert (planned[ino], planned[ROOT]) == before
 
 
-def test_two_files_are_exchanged_in_their_places(scene: Scene) -> None:
-    one, two = scene.create(b"one"), scene.create(b"two")
-    before, places = (scene[one], scene[two]), cookies(scene)
-    change = scene.rename((ROOT, b"one"), (ROOT, b"two"), RENAME_EXCHANGE)
-    assert scene.listing() == {b"one": two, b"two": one}
-    assert cookies(scene) == places
-    assert (scene[one], scene[two]) == tuple(one._replace(ctime_ns=scene.now) for one in before)
-    assert scene.touched(ROOT) == (True, True)
+def test_two_files_are_exchanged_and_keep_their_cookies(planned: PlannedTree) -> None:
+    one, two = planned.create(b"one"), planned.create(b"two")
+    before, cookies_before = (planned[one], planned[two]), cookies(planned)
+    change = planned.rename((ROOT, b"one"), (ROOT, b"two"), RENAME_EXCHANGE)
+    assert planned.listing() == {b"one": two, b"two": one}
+    assert cookies(planned) == cookies_before
+    assert (planned[one], planned[two]) == tuple(one._replace(ctime_ns=planned.now) for one in before)
+    assert planned.touched(ROOT) == (True, True)
     assert not change.grows
 
 
-def test_a_directory_and_a_file_are_exchanged_between_directories(scene: Scene) -> None:
-    left, right = scene.mkdir(b"left"), scene.mkdir(b"right")
-    directory, file = scene.mkdir(b"name", left), scene.create(b"name", right)
-    scene.rename((left, b"name"), (right, b"name"), RENAME_EXCHANGE)
-    assert (scene.listing(left), scene.listing(right)) == ({b"name": file}, {b"name": directory})
-    assert (scene[left].nlink, scene[right].nlink) == (2, 3)
-    assert scene.tree.directory(directory).parent == right
-    assert scene.touched(left) == scene.touched(right) == (True, True)
+def test_a_directory_and_a_file_are_exchanged_between_directories(planned: PlannedTree) -> None:
+    left, right = planned.mkdir(b"left"), planned.mkdir(b"right")
+    directory, file = planned.mkdir(b"name", left), planned.create(b"name", right)
+    planned.rename((left, b"name"), (right, b"name"), RENAME_EXCHANGE)
+    assert (planned.listing(left), planned.listing(right)) == ({b"name": file}, {b"name": directory})
+    assert (planned[left].nlink, planned[right].nlink) == (2, 3)
+    assert planned.tree.directory(directory).parent == right
+    assert planned.touched(left) == planned.touched(right) == (True, True)
 
 
-def test_two_full_directories_are_exchanged(scene: Scene) -> None:
-    left, right = scene.mkdir(b"left"), scene.mkdir(b"right")
-    one, two = scene.mkdir(b"one", left), scene.mkdir(b"two", right)
-    scene.create(b"inner", one)
-    scene.create(b"inner", two)
-    scene.rename((left, b"one"), (right, b"two"), RENAME_EXCHANGE)
-    assert (scene.listing(left), scene.listing(right)) == ({b"one": two}, {b"two": one})
-    assert (scene[left].nlink, scene[right].nlink) == (3, 3)
-    assert (scene.tree.directory(one).parent, scene.tree.directory(two).parent) == (right, left)
+def test_two_full_directories_are_exchanged(planned: PlannedTree) -> None:
+    left, right = planned.mkdir(b"left"), planned.mkdir(b"right")
+    one, two = planned.mkdir(b"one", left), planned.mkdir(b"two", right)
+    planned.create(b"inner", one)
+    planned.create(b"inner", two)
+    planned.rename((left, b"one"), (right, b"two"), RENAME_EXCHANGE)
+    assert (planned.listing(left), planned.listing(right)) == ({b"one": two}, {b"two": one})
+    assert (planned[left].nlink, planned[right].nlink) == (3, 3)
+    assert (planned.tree.directory(one).parent, planned.tree.directory(two).parent) == (right, left)
 
 
 @pytest.mark.parametrize("flags", [WHITEOUT, RENAME_NOREPLACE | RENAME_EXCHANGE, WHITEOUT | RENAME_NOREPLACE, 8, -1])
-def test_flags_nobody_knows_or_that_contradict_are_invalid(scene: Scene, flags: int) -> None:
-    scene.create(b"file")
-    with scene.refuses(errno.EINVAL):
-        scene.rename((ROOT, b"file"), (ROOT, b"other"), flags)
+def test_flags_nobody_knows_or_that_contradict_are_invalid(planned: PlannedTree, flags: int) -> None:
+    planned.create(b"file")
+    with planned.refuses(errno.EINVAL):
+        planned.rename((ROOT, b"file"), (ROOT, b"other"), flags)
 
 
-def test_noreplace_refuses_whatever_is_there(scene: Scene) -> None:
-    ino = scene.create(b"file")
-    scene.link(ino, b"link")
-    scene.mkdir(b"dir")
+def test_noreplace_refuses_any_existing_target(planned: PlannedTree) -> None:
+    ino = planned.create(b"file")
+    planned.link(ino, b"link")
+    planned.mkdir(b"dir")
     for name in (b"file", b"link", b"dir"):
-        with scene.refuses(errno.EEXIST):
-            scene.rename((ROOT, b"file"), (ROOT, name), RENAME_NOREPLACE)
+        with planned.refuses(errno.EEXIST):
+            planned.rename((ROOT, b"file"), (ROOT, name), RENAME_NOREPLACE)
 
 
-def test_exchange_needs_both(scene: Scene) -> None:
-    scene.create(b"file")
+def test_exchange_needs_both(planned: PlannedTree) -> None:
+    planned.create(b"file")
     for source, target in ((b"file", b"nothing"), (b"nothing", b"file")):
-        with scene.refuses(errno.ENOENT):
-            scene.rename((ROOT, source), (ROOT, target), RENAME_EXCHANGE)
+        with planned.refuses(errno.ENOENT):
+            planned.rename((ROOT, source), (ROOT, target), RENAME_EXCHANGE)
 
 
-def test_a_directory_never_goes_below_itself(scene: Scene) -> None:
-    outer = scene.mkdir(b"outer")
-    inner = scene.mkdir(b"inner", outer)
-    scene.create(b"file", inner)
+def test_a_directory_never_goes_below_itself(planned: PlannedTree) -> None:
+    outer = planned.mkdir(b"outer")
+    inner = planned.mkdir(b"inner", outer)
+    planned.create(b"file", inner)
     for target in ((outer, b"x"), (inner, b"x"), (inner, b"file")):
-        with scene.refuses(errno.EINVAL):
-            scene.rename((ROOT, b"outer"), target)
-    with scene.refuses(errno.EINVAL):
-        scene.rename((ROOT, b"outer"), (inner, b"file"), RENAME_EXCHANGE)
-    with scene.refuses(errno.EINVAL):
-        scene.rename((inner, b"file"), (ROOT, b"outer"), RENAME_EXCHANGE)
-    with scene.refuses(errno.ENOTEMPTY):
-        scene.rename((outer, b"inner"), (ROOT, b"outer"))
+        with planned.refuses(errno.EINVAL):
+            planned.rename((ROOT, b"outer"), target)
+    with planned.refuses(errno.EINVAL):
+        planned.rename((ROOT, b"outer"), (inner, b"file"), RENAME_EXCHANGE)
+    with planned.refuses(errno.EINVAL):
+        planned.rename((inner, b"file"), (ROOT, b"outer"), RENAME_EXCHANGE)
+    with planned.refuses(errno.ENOTEMPTY):
+        planned.rename((outer, b"inner"), (ROOT, b"outer"))
 
 
-def test_kinds_that_do_not_replace_each_other(scene: Scene) -> None:
-    scene.create(b"file")
-    directory, full = scene.mkdir(b"dir"), scene.mkdir(b"full")
-    scene.create(b"inner", full)
-    with scene.refuses(errno.EISDIR):
-        scene.rename((ROOT, b"file"), (ROOT, b"dir"))
-    with scene.refuses(errno.ENOTDIR):
-        scene.rename((ROOT, b"dir"), (ROOT, b"file"))
-    with scene.refuses(errno.ENOTEMPTY):
-        scene.rename((ROOT, b"dir"), (ROOT, b"full"))
-    scene.rename((ROOT, b"full"), (ROOT, b"dir"))
-    assert directory not in scene.tree.inodes
+def test_kinds_that_do_not_replace_each_other(planned: PlannedTree) -> None:
+    planned.create(b"file")
+    directory, full = planned.mkdir(b"dir"), planned.mkdir(b"full")
+    planned.create(b"inner", full)
+    with planned.refuses(errno.EISDIR):
+        planned.rename((ROOT, b"file"), (ROOT, b"dir"))
+    with planned.refuses(errno.ENOTDIR):
+        planned.rename((ROOT, b"dir"), (ROOT, b"file"))
+    with planned.refuses(errno.ENOTEMPTY):
+        planned.rename((ROOT, b"dir"), (ROOT, b"full"))
+    planned.rename((ROOT, b"full"), (ROOT, b"dir"))
+    assert directory not in planned.tree.inodes
 
 
-def test_places_that_are_no_places(scene: Scene) -> None:
-    ino, removed = scene.create(b"file"), scene.mkdir(b"removed")
-    scene.open(removed)
-    scene.rmdir(b"removed")
+def test_keys_that_cannot_exist(planned: PlannedTree) -> None:
+    ino, removed = planned.create(b"file"), planned.mkdir(b"removed")
+    planned.open(removed)
+    planned.rmdir(b"removed")
     here = (ROOT, b"file")
     for number, source, target in (
         (errno.ENOENT, (ROOT, b"nothing"), (ROOT, b"x")),
@@ -214,5 +214,5 @@ def test_places_that_are_no_places(scene: Scene) -> None:
         (errno.ESTALE, (99, b"x"), here),
     ):
         for flags in (0, RENAME_NOREPLACE, RENAME_EXCHANGE):
-            with scene.refuses(number):
-                scene.rename(source, target, flags)
+            with planned.refuses(number):
+                planned.rename(source, target, flags)

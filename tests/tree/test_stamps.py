@@ -1,4 +1,4 @@
-"""The stamp of a modification: it moves the millisecond that has been shown, and otherwise follows the clock."""
+"""The time of a modification: never in a millisecond that was seen, otherwise by the clock."""
 
 import time
 

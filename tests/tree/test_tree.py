@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from tests.tree.scene import BEGINNING, DIRECTORY, FILE, Scene, new_tree, picture
+from tests.tree.planned_tree import BEGINNING, DIRECTORY, FILE, PlannedTree, new_tree, picture
 from vfsd.tree.change import ROOT, Attributes, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
 from vfsd.tree.inode import FIRST_COOKIE, MILLISECOND, Directory, Entry
 from vfsd.tree.plan_attributes import NewAttributes, plan_setattr
@@ -14,45 +14,45 @@ from vfsd.tree.tree import Tree
 PLAIN = Attributes(FILE, 1, 0, 0, 0, 0, 1, 1, 1)
 
 
-def test_a_number_that_is_gone_is_stale(scene: Scene) -> None:
-    for ask in (scene.tree.inode, scene.tree.directory, lambda ino: scene.tree.child(ino, b"name")):
-        with scene.refuses(errno.ESTALE):
+def test_a_number_that_is_gone_is_stale(planned: PlannedTree) -> None:
+    for ask in (planned.tree.inode, planned.tree.directory, lambda ino: planned.tree.child(ino, b"name")):
+        with planned.refuses(errno.ESTALE):
             ask(99)
 
 
-def test_only_a_directory_has_names(scene: Scene) -> None:
-    ino = scene.create(b"file")
-    with scene.refuses(errno.ENOTDIR):
-        scene.tree.directory(ino)
-    with scene.refuses(errno.ENOTDIR):
-        scene.tree.child(ino, b"name")
+def test_only_a_directory_has_names(planned: PlannedTree) -> None:
+    ino = planned.create(b"file")
+    with planned.refuses(errno.ENOTDIR):
+        planned.tree.directory(ino)
+    with planned.refuses(errno.ENOTDIR):
+        planned.tree.child(ino, b"name")
 
 
-def test_a_child_is_the_inode_or_nothing(scene: Scene) -> None:
-    ino = scene.create(b"file")
-    assert scene.tree.child(ROOT, b"file") is scene.tree.inode(ino)
-    assert scene.tree.child(ROOT, b"other") is None
+def test_a_child_is_the_inode_or_nothing(planned: PlannedTree) -> None:
+    ino = planned.create(b"file")
+    assert planned.tree.child(ROOT, b"file") is planned.tree.inode(ino)
+    assert planned.tree.child(ROOT, b"other") is None
 
 
-def test_what_lies_below_follows_a_directory_that_moves(scene: Scene) -> None:
-    outer, other = scene.mkdir(b"outer"), scene.mkdir(b"other")
-    inner = scene.mkdir(b"inner", outer)
-    assert scene.tree.directory(inner).parent == outer
-    assert scene.tree.is_below(inner, outer)
-    assert scene.tree.is_below(inner, inner)
-    assert scene.tree.is_below(inner, ROOT)
-    assert not scene.tree.is_below(outer, inner)
-    scene.rename((outer, b"inner"), (other, b"inner"))
-    assert not scene.tree.is_below(inner, outer)
-    assert scene.tree.is_below(inner, other)
+def test_what_lies_below_follows_a_directory_that_moves(planned: PlannedTree) -> None:
+    outer, other = planned.mkdir(b"outer"), planned.mkdir(b"other")
+    inner = planned.mkdir(b"inner", outer)
+    assert planned.tree.directory(inner).parent == outer
+    assert planned.tree.is_below(inner, outer)
+    assert planned.tree.is_below(inner, inner)
+    assert planned.tree.is_below(inner, ROOT)
+    assert not planned.tree.is_below(outer, inner)
+    planned.rename((outer, b"inner"), (other, b"inner"))
+    assert not planned.tree.is_below(inner, outer)
+    assert planned.tree.is_below(inner, other)
 
 
-def test_numbers_are_never_given_twice(scene: Scene) -> None:
-    first = scene.tree.allocate()
+def test_numbers_are_never_given_twice(planned: PlannedTree) -> None:
+    first = planned.tree.allocate()
     assert first == ROOT + 1
-    assert scene.tree.allocate() == first + 1
-    scene.tree.replay([PutInode(40, PLAIN), PutInode(7, PLAIN)])
-    assert scene.tree.allocate() == 41
+    assert planned.tree.allocate() == first + 1
+    planned.tree.replay([PutInode(40, PLAIN), PutInode(7, PLAIN)])
+    assert planned.tree.allocate() == 41
 
 
 def test_putting_and_dropping_chunks_keeps_count_of_the_bytes() -> None:
@@ -90,35 +90,35 @@ def test_an_operation_applied_twice_is_harmless(op: Op) -> None:
     assert (picture(tree), tree.content_bytes, tree.next_ino) == once
 
 
-def test_a_file_nobody_knows_goes_with_its_last_name(scene: Scene) -> None:
-    ino = scene.create(b"file")
-    scene.write(ino, 0, b"data")
-    scene.unlink(b"file")
-    assert ino not in scene.tree.inodes
-    assert scene.tree.content_bytes == 0
+def test_a_file_nobody_knows_goes_with_its_last_name(planned: PlannedTree) -> None:
+    ino = planned.create(b"file")
+    planned.write(ino, 0, b"data")
+    planned.unlink(b"file")
+    assert ino not in planned.tree.inodes
+    assert planned.tree.content_bytes == 0
 
 
-def test_an_open_file_outlives_its_last_name_until_it_is_forgotten(scene: Scene) -> None:
-    ino = scene.create(b"file")
-    scene.write(ino, 0, b"data")
-    scene.open(ino)
-    scene.open(ino)
-    scene.unlink(b"file")
-    assert scene.tree.inode(ino).is_orphan
-    scene.forget(ino)
-    assert scene.read(ino) == b"data"
-    assert scene.tree.content_bytes == 4
-    scene.forget(ino)
-    assert ino not in scene.tree.inodes
-    assert scene.tree.content_bytes == 0
+def test_an_open_file_outlives_its_last_name_until_it_is_forgotten(planned: PlannedTree) -> None:
+    ino = planned.create(b"file")
+    planned.write(ino, 0, b"data")
+    planned.open(ino)
+    planned.open(ino)
+    planned.unlink(b"file")
+    assert planned.tree.inode(ino).is_orphan
+    planned.forget(ino)
+    assert planned.read(ino) == b"data"
+    assert planned.tree.content_bytes == 4
+    planned.forget(ino)
+    assert ino not in planned.tree.inodes
+    assert planned.tree.content_bytes == 0
 
 
-def test_forgetting_leaves_what_still_has_a_name(scene: Scene) -> None:
-    ino = scene.create(b"file")
-    scene.open(ino)
-    scene.forget(ino)
-    assert scene.tree.child(ROOT, b"file") is scene.tree.inode(ino)
-    scene.tree.discard_if_unused(99)
+def test_forgetting_leaves_what_still_has_a_name(planned: PlannedTree) -> None:
+    ino = planned.create(b"file")
+    planned.open(ino)
+    planned.forget(ino)
+    assert planned.tree.child(ROOT, b"file") is planned.tree.inode(ino)
+    planned.tree.discard_if_unused(99)
 
 
 def test_dropping_what_memory_never_knew_leaves_nothing() -> None:
@@ -127,7 +127,7 @@ def test_dropping_what_memory_never_knew_leaves_nothing() -> None:
     assert list(tree.inodes) == [ROOT]
 
 
-def test_a_replay_in_the_order_of_a_store_gives_names_parents_and_places() -> None:
+def test_a_replay_in_the_order_of_a_store_gives_names_parents_and_cookies() -> None:
     tree = Tree()
     directory = PLAIN._replace(mode=DIRECTORY, nlink=2)
     tree.replay([PutInode(3, directory), PutInode(2, PLAIN), PutInode(ROOT, directory._replace(nlink=3))])
@@ -139,23 +139,23 @@ def test_a_replay_in_the_order_of_a_store_gives_names_parents_and_places() -> No
     assert tree.next_ino == 4
 
 
-def test_a_time_counts_as_seen_for_as_long_as_its_millisecond_lasts(scene: Scene) -> None:
+def test_a_time_counts_as_seen_for_as_long_as_its_millisecond_lasts(planned: PlannedTree) -> None:
     """A reader may look between planning and applying: what it saw must not be taken for unseen."""
-    ino = scene.create(b"file")
-    last = scene[ino].mtime_ns
-    change = plan_write(scene.tree, ino, 0, b"one", last + 100)
-    scene.tree.inode(ino).shown = True
-    scene.tree.apply(change)
-    scene.tree.apply(plan_write(scene.tree, ino, 0, b"two", last + 200))
-    assert scene[ino].mtime_ns == last + 100 + MILLISECOND
-    assert not scene.tree.inode(ino).shown
+    ino = planned.create(b"file")
+    last = planned[ino].mtime_ns
+    change = plan_write(planned.tree, ino, 0, b"one", last + 100)
+    planned.tree.inode(ino).shown = True
+    planned.tree.apply(change)
+    planned.tree.apply(plan_write(planned.tree, ino, 0, b"two", last + 200))
+    assert planned[ino].mtime_ns == last + 100 + MILLISECOND
+    assert not planned.tree.inode(ino).shown
 
 
-def test_other_attributes_leave_the_time_seen(scene: Scene) -> None:
-    ino = scene.create(b"file")
-    scene.tree.inode(ino).shown = True
-    scene.tree.apply(plan_setattr(scene.tree, ino, NewAttributes(mode=0o600), BEGINNING))
-    assert scene.tree.inode(ino).shown
+def test_other_attributes_leave_the_time_seen(planned: PlannedTree) -> None:
+    ino = planned.create(b"file")
+    planned.tree.inode(ino).shown = True
+    planned.tree.apply(plan_setattr(planned.tree, ino, NewAttributes(mode=0o600), BEGINNING))
+    assert planned.tree.inode(ino).shown
 
 
 def listing_after(directory: Directory, cookie: int) -> list[bytes]:
@@ -172,7 +172,7 @@ def test_a_listing_is_what_has_a_greater_cookie() -> None:
     assert listing_after(directory, FIRST_COOKIE + 2) == []
 
 
-def test_names_that_come_and_go_leave_a_reader_its_place() -> None:
+def test_a_reader_keeps_its_position_while_names_come_and_go() -> None:
     directory = Directory(ROOT)
     for name in (b"a", b"b", b"c"):
         directory.put(name, Entry(10, directory.next_cookie))
@@ -184,7 +184,7 @@ def test_names_that_come_and_go_leave_a_reader_its_place() -> None:
     assert listing_after(directory, read_so_far) == [b"c", b"b"]
 
 
-def test_a_name_that_means_another_inode_keeps_its_place() -> None:
+def test_a_name_that_leads_to_another_inode_keeps_its_cookie() -> None:
     directory = Directory(ROOT)
     for name in (b"a", b"b"):
         directory.put(name, Entry(10, directory.next_cookie))

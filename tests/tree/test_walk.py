@@ -6,22 +6,22 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.tree import choices
-from tests.tree.actions import Actions
-from tests.tree.model import Node
+from tests.tree import random_values
+from tests.tree.model import ModelNode
+from tests.tree.planner_calls import PlannerCalls
 from vfsd.tree.plan_names import NewInode
 
 WALKS = 10
 STEPS = 400
 
 
-class Walk:
-    """One walk: *chance* decides what happens, and to what."""
+class RandomWalk:
+    """One random walk. *chance* chooses the operations and their arguments."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
-        self.both = Actions()
-        self.both.stock()
+        self.pair = PlannerCalls()
+        self.pair.stock()
         self.moves: list[Callable[[], None]] = [
             *[self.create] * 3,
             *[self.rename] * 4,
@@ -30,7 +30,7 @@ class Walk:
             self.unlink,
             self.rmdir,
             self.truncate,
-            self.own,
+            self.set_owner,
             self.utimens,
             self.xattrs,
             self.look,
@@ -40,76 +40,80 @@ class Walk:
 
     def step(self) -> None:
         self.chance.choice(self.moves)()
-        self.both.check_model()
+        self.pair.check_model()
 
     def remount(self) -> None:
         seed = self.chance.randrange(2**32)
-        self.both.check_rebuilt(seed)
-        self.both.remount(seed)
-        self.both.check_model()
+        self.pair.check_rebuilt(seed)
+        self.pair.remount(seed)
+        self.pair.check_model()
 
     def create(self) -> None:
-        kind = self.chance.choice(choices.KINDS)
-        mode, gid = kind | self.chance.choice(choices.MODES), self.chance.choice(choices.IDS)
+        kind = self.chance.choice(random_values.KINDS)
+        mode, gid = kind | self.chance.choice(random_values.MODES), self.chance.choice(random_values.IDS)
         target = b"../target" if stat.S_ISLNK(kind) else b""
-        self.both.create(self._place(choices.NAMES), NewInode(mode, 0, gid, target=target))
+        self.pair.create(self._key(random_values.NAMES), NewInode(mode, 0, gid, target=target))
 
     def link(self) -> None:
-        self.both.link(self._node(self.chance.choice(choices.KINDS)), self._place(choices.NAMES))
+        self.pair.link(self._node(self.chance.choice(random_values.KINDS)), self._key(random_values.NAMES))
 
     def unlink(self) -> None:
-        self.both.unlink(self._place(choices.MAYBE_NAMES))
+        self.pair.unlink(self._key(random_values.MAYBE_NAMES))
 
     def rmdir(self) -> None:
-        self.both.rmdir(self._place(choices.MAYBE_NAMES))
+        self.pair.rmdir(self._key(random_values.MAYBE_NAMES))
 
     def rename(self) -> None:
-        source, target = self._place(choices.MAYBE_NAMES), self._place(choices.MAYBE_NAMES)
-        self.both.rename(source, target, self.chance.choice(choices.FLAGS))
+        source, target = self._key(random_values.MAYBE_NAMES), self._key(random_values.MAYBE_NAMES)
+        self.pair.rename(source, target, self.chance.choice(random_values.FLAGS))
 
     def write(self) -> None:
-        offset, count = self.chance.choice(choices.POSITIONS), self.chance.choice(choices.COUNTS)
-        self.both.write(self._node(stat.S_IFREG), offset, self.chance.choice(choices.CHUNKS) * count)
+        offset, count = self.chance.choice(random_values.POSITIONS), self.chance.choice(random_values.COUNTS)
+        self.pair.write(self._node(stat.S_IFREG), offset, self.chance.choice(random_values.CHUNKS) * count)
 
     def truncate(self) -> None:
-        self.both.truncate(self._node(stat.S_IFREG), self.chance.choice(choices.POSITIONS))
+        self.pair.truncate(self._node(stat.S_IFREG), self.chance.choice(random_values.POSITIONS))
 
-    def own(self) -> None:
-        mode, uid, gid = (self.chance.choice([None, *table]) for table in (choices.MODES, choices.IDS, choices.IDS))
-        self.both.own(self._node(), mode, uid, gid)
+    def set_owner(self) -> None:
+        mode, uid, gid = (
+            self.chance.choice([None, *table]) for table in (random_values.MODES, random_values.IDS, random_values.IDS)
+        )
+        self.pair.set_owner(self._node(), mode, uid, gid)
 
     def utimens(self) -> None:
-        self.both.utimens(self._node(), self.chance.choice(choices.TIMES), self.chance.choice(choices.TIMES))
+        self.pair.utimens(
+            self._node(), self.chance.choice(random_values.TIMES), self.chance.choice(random_values.TIMES)
+        )
 
     def xattrs(self) -> None:
-        node, name = self._node(), self.chance.choice(choices.XATTRS)
+        node, name = self._node(), self.chance.choice(random_values.XATTRS)
         if self.chance.random() < 1 / 2:
-            self.both.removexattr(node, name)
+            self.pair.removexattr(node, name)
         else:
-            self.both.setxattr(node, name, self.chance.choice(choices.VALUES))
+            self.pair.setxattr(node, name, self.chance.choice(random_values.VALUES))
 
     def look(self) -> None:
-        self.both.look(self._node())
+        self.pair.look(self._node())
 
     def open_or_forget(self) -> None:
-        self.both.open_or_forget(self._node())
+        self.pair.open_or_forget(self._node())
 
     def tick(self) -> None:
-        self.both.now += self.chance.choice(choices.ELAPSED)
+        self.pair.now += self.chance.choice(random_values.ELAPSED)
 
-    def _node(self, mode: int = 0) -> Node:
-        return self.both.node(self.chance.choice(choices.CHOICES), mode)
+    def _node(self, mode: int = 0) -> ModelNode:
+        return self.pair.node(self.chance.choice(random_values.CHOICES), mode)
 
-    def _place(self, names: Sequence[bytes | None]) -> tuple[Node, bytes]:
-        return self.both.place(self.chance.choice(choices.CHOICES), self.chance.choice(names))
+    def _key(self, names: Sequence[bytes | None]) -> tuple[ModelNode, bytes]:
+        return self.pair.entry(self.chance.choice(random_values.CHOICES), self.chance.choice(names))
 
 
 @pytest.mark.parametrize("number", range(WALKS))
 def test_a_long_walk(number: int) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
-    walk = Walk(random.Random(seed))
+    random_walk = RandomWalk(random.Random(seed))
     for step in range(1, STEPS + 1):
-        walk.step()
+        random_walk.step()
         if step % 100 == 0:
-            walk.remount()
+            random_walk.remount()

@@ -73,7 +73,7 @@ def _add(vfs: Vfs, source: SeedSource) -> tuple[str, bool]:
 
 
 def _content(node: SeedNode) -> bytes:
-    return read_chunks(node.whole.chunks, node.whole.size, 0, node.whole.size)
+    return read_chunks(node.content.chunks, node.content.size, 0, node.content.size)
 
 
 def _add_from_stdin(vfs: Vfs, text: str) -> tuple[str, bool]:

@@ -1,6 +1,6 @@
-"""What whole files and directories of a mounted scope look like, by their paths: the readers behind the control socket.
+"""Reading files and directories of a mounted scope by their paths, for the control socket.
 
-Nothing here awaits, takes a turn or changes anything, but for the note that a modification time has been seen.
+Nothing here awaits, takes a lock or changes anything, except that it records which modification times were seen.
 """
 
 import errno
@@ -13,12 +13,12 @@ from vfsd.tree.chunks import read_chunks
 from vfsd.tree.inode import Inode
 from vfsd.tree.tree import Tree
 
-WHOLE_MAX = 64 << 20
-"""Most bytes that are read or written in one step."""
+MAX_BYTES = 64 << 20
+"""Most bytes that one call reads or writes."""
 
 
 class Content(NamedTuple):
-    """What was read, the size of the whole file, and when it was last modified (ns)."""
+    """What was read, the size of the complete file in bytes, and when the file was last modified (ns)."""
 
     data: bytes
     size: int
@@ -26,9 +26,9 @@ class Content(NamedTuple):
 
 
 class FileReader:
-    """Reads *tree* by *paths*. *owner* (uid, gid) is shown for every file, if given.
+    """Reads *tree* by *paths*. If *owner* (uid, gid) is given, every file is shown as belonging to it.
 
-    All methods raise FsError for what a path or a rule refuses: see :meth:`vfsd.files.resolve.Paths.find`.
+    All methods raise FsError for a path that cannot be followed: see :meth:`PathResolver.find`.
     """
 
     def __init__(self, tree: Tree, paths: PathResolver, owner: tuple[int, int] | None) -> None:
@@ -37,25 +37,25 @@ class FileReader:
         self._owner = owner
 
     def read(self, path: bytes, offset: int = 0, length: int | None = None) -> Content:
-        """Return at most *length* bytes of a file from *offset*; None means to the end.
+        """Return at most *length* bytes of a file from *offset*. None means up to the end.
 
-        Errors: ENOENT, EISDIR, EINVAL (neither file nor directory), EFBIG (more than :data:`WHOLE_MAX` at once).
+        Errors: ENOENT, EISDIR, EINVAL (neither file nor directory), EFBIG (more than :data:`MAX_BYTES` at once).
         """
-        inode = regular(self._paths.find(path))
+        inode = regular_file(self._paths.find(path))
         size = inode.attributes.size
-        wanted = max(0, size - offset) if length is None else min(length, max(0, size - offset))
-        if wanted > WHOLE_MAX:
+        count = max(0, size - offset) if length is None else min(length, max(0, size - offset))
+        if count > MAX_BYTES:
             raise too_large("read it in pieces, by offset and length, or through the mount")
-        return Content(read_chunks(inode.chunks, size, offset, wanted), size, shown(inode).mtime_ns)
+        return Content(read_chunks(inode.chunks, size, offset, count), size, show(inode).mtime_ns)
 
     def stat(self, path: bytes, *, follow: bool = True) -> tuple[int, Attributes]:
         """Return the inode number and the attributes of what is at *path*, as the mount shows them. Errors: ENOENT."""
         inode = self._paths.find(path, follow=follow).existing()
         uid, gid = self._owner or (inode.attributes.uid, inode.attributes.gid)
-        return inode.ino, shown(inode)._replace(uid=uid, gid=gid)
+        return inode.ino, show(inode)._replace(uid=uid, gid=gid)
 
     def exists(self, path: bytes) -> bool:
-        """Whether something is at *path*; not, if that cannot be followed to its end."""
+        """Whether something is at *path*. False if the path cannot be followed to its end."""
         try:
             return self._paths.find(path).inode is not None
         except FsError as error:
@@ -64,25 +64,25 @@ class FileReader:
             raise
 
     def readdir(self, path: bytes, *, recursive: bool = False) -> list[tuple[bytes, Attributes]]:
-        """Return what is in a directory, by relative path, sorted. Errors: ENOENT, ENOTDIR."""
+        """Return what is in a directory: relative paths and attributes, sorted. Errors: ENOENT, ENOTDIR."""
         found = listing(self._tree, self._paths.find(path).existing(), recursive=recursive)
-        return [(name, shown(inode)) for name, inode in found]
+        return [(name, show(inode)) for name, inode in found]
 
     def all_paths(self) -> list[bytes]:
-        """Return the path of everything that is no directory, relative to the root, sorted."""
-        everything = listing(self._tree, self._tree.inode(ROOT), recursive=True)
-        return [path for path, inode in everything if inode.directory is None]
+        """Return the paths of all files that are not directories, relative to the root, sorted."""
+        found = listing(self._tree, self._tree.inode(ROOT), recursive=True)
+        return [path for path, inode in found if inode.directory is None]
 
     def realpath(self, path: bytes) -> bytes:
-        """Return *path* absolute, below the mountpoint, without links. Errors: ENOENT."""
-        spot = self._paths.find(path)
-        spot.existing()
-        return self._paths.absolute(spot.names)
+        """Return *path* as an absolute path below the mountpoint, without symbolic links. Errors: ENOENT."""
+        resolved = self._paths.find(path)
+        resolved.existing()
+        return self._paths.absolute(resolved.names)
 
 
-def regular(spot: ResolvedPath) -> Inode:
-    """Return the regular file at *spot*. Errors: ENOENT, EISDIR, EINVAL."""
-    inode = spot.existing()
+def regular_file(resolved: ResolvedPath) -> Inode:
+    """Return the regular file at *resolved*. Errors: ENOENT, EISDIR, EINVAL."""
+    inode = resolved.existing()
     if inode.directory is not None:
         raise FsError(errno.EISDIR)
     if not inode.attributes.is_regular:
@@ -90,12 +90,12 @@ def regular(spot: ResolvedPath) -> Inode:
     return inode
 
 
-def shown(inode: Inode) -> Attributes:
-    """Return attributes for somebody to see: who writes next must move the modification time."""
+def show(inode: Inode) -> Attributes:
+    """Return the attributes of *inode*, and record that its modification time has been seen."""
     inode.shown = True
     return inode.attributes
 
 
 def too_large(remedy: str) -> FsError:
-    """Return the error for what is more than :data:`WHOLE_MAX`."""
-    return FsError(errno.EFBIG, f"more than {WHOLE_MAX >> 20} MiB in one step; {remedy}")
+    """Return the error for more than :data:`MAX_BYTES` in one step. *remedy* says what to do instead."""
+    return FsError(errno.EFBIG, f"more than {MAX_BYTES >> 20} MiB in one step; {remedy}")

@@ -1,7 +1,7 @@
-"""Seeding a mounted scope: skills, files and trees shown by their paths, listed, and taken away again.
+"""Seeding a mounted scope by paths: show skills, files and trees, list them, and remove them.
 
-For the start of a mount, from a disk, and for the control socket. Nothing here is ever sent to the store; a read-only
-mount can be seeded like any other.
+Used when a mount starts, with sources on disk, and by the control socket. Nothing here is ever sent to the store. So a
+read-only mount can be seeded too.
 """
 
 import errno
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from vfsd.errors import FsError, UsageError
-from vfsd.files.read import WHOLE_MAX, too_large
+from vfsd.files.read import MAX_BYTES, too_large
 from vfsd.files.resolve import PathResolver, ResolvedPath
 from vfsd.seeds.frontmatter import SKILL, FrontMatter, front_matter
 from vfsd.seeds.overlay import ListedSeed
@@ -24,7 +24,7 @@ from vfsd.tree.tree import Tree
 
 
 class ListedSkill(NamedTuple):
-    """A seeded skill: the names that lead to its directory, what it is called, and its seeds by their names in it."""
+    """A seeded skill: the path of its directory, the skill, and the paths of its seeds below that directory."""
 
     directory: PathNames
     skill: SeededSkill
@@ -32,10 +32,11 @@ class ListedSkill(NamedTuple):
 
 
 class Seeding:
-    """Seeds *volume* by *paths*; what is seeded belongs to this process's user.
+    """Seeds the volume of *seeded*, which holds *tree*, by *paths*. Seeds belong to the user of this process.
 
-    With *keep* a stored file stays in sight where a seed would stand. All methods raise FsError for what a path or a
-    rule refuses (see :meth:`vfsd.files.resolve.Paths.find`), and InDoubt where the last change is not settled.
+    With *keep* a stored file stays visible at a path where a seed should be. All methods raise FsError if a path cannot
+    be followed (see :meth:`PathResolver.find`) or a rule forbids the seed, and InDoubt if the last change of an inode
+    is in doubt.
     """
 
     def __init__(self, seeded: SeededVolume, tree: Tree, paths: PathResolver, *, keep: bool) -> None:
@@ -47,7 +48,7 @@ class Seeding:
     # --- showing
 
     async def start_with(self, sources: list[SeedSource]) -> None:
-        """Seed what a mount begins with. Raises UsageError, naming the place where that is not possible."""
+        """Seed what a mount starts with. Raises UsageError with the path if a seed is not possible there."""
         for source in sources:
             try:
                 if source.skill is None:
@@ -55,26 +56,25 @@ class Seeding:
                 else:
                     await self._show_skill(source.dest, source.nodes, source.skill)
             except FsError as error:
-                place, remedy = (
-                    os.fsdecode(source.dest),
-                    "seed it elsewhere, or mount without it and move away what stands there",
-                )
-                raise UsageError(f"cannot seed {place}: {error.why}; {remedy}") from None
+                raise UsageError(
+                    f"cannot seed {os.fsdecode(source.dest)}: {error.why};"
+                    " seed it elsewhere, or mount without it and move away what is there"
+                ) from None
 
     async def file(self, path: bytes, data: bytes, mode: int) -> bool:
-        """Show a file of *data* at *path*, in one step; return whether that changed anything.
+        """Show a file with content *data* at *path*, in one step. Return whether that changed anything.
 
         Errors: EFBIG, EISDIR, ENOTDIR.
         """
         return await self._show(path, {(): _file(data, mode)})
 
     async def skill(self, directory: bytes, files: Mapping[bytes, tuple[bytes, int]]) -> tuple[FrontMatter, bool]:
-        """Show a skill of *files* (content and mode by relative path) at *directory*, in place of its former seeding.
+        """Show a skill made of *files* (content and mode by relative path) at *directory*.
 
-        Return what its front matter says, and whether that changed anything. Errors: EINVAL (no usable front matter, or
-        a path that leads out), EFBIG, EISDIR, ENOTDIR.
+        It replaces the skill that was seeded there before. Return the front matter, and whether anything changed.
+        Errors: EINVAL (no usable front matter, or a path that leads out of the directory), EFBIG, EISDIR, ENOTDIR.
         """
-        if sum(len(data) for data, _ in files.values()) > WHOLE_MAX:
+        if sum(len(data) for data, _ in files.values()) > MAX_BYTES:
             raise too_large("seed it in parts")
         skill = front_matter(_skill_md(files))
         nodes = {tuple(path.split(b"/")): _file(data, mode) for path, (data, mode) in files.items()}
@@ -83,28 +83,28 @@ class Seeding:
     async def _show(self, path: bytes, nodes: Mapping[PathNames, SeedNode]) -> bool:
         def plan(now_ns: int) -> SeedPlan:
             planner = self._planner(now_ns)
-            _put(planner, self._names(path, nodes), nodes)
+            _put_all(planner, self._names(path, nodes), nodes)
             return planner.plan()
 
         return bool((await self._volume.change_unstored(plan)).memory.ops)
 
-    async def _show_skill(self, path: bytes, nodes: Mapping[PathNames, SeedNode], said: FrontMatter) -> bool:
+    async def _show_skill(self, path: bytes, nodes: Mapping[PathNames, SeedNode], head: FrontMatter) -> bool:
         def plan(now_ns: int) -> SeedPlan:
             planner = self._planner(now_ns)
             top = self._skill_directory(path).names
             directory = planner.directory(top, nodes[()].mode) if () in nodes else planner.directory(top)
-            _put(planner, top, nodes)
-            planner.name_skill(top, said.name, said.description)
-            self._replace(planner, directory)
+            _put_all(planner, top, nodes)
+            planner.name_skill(top, head.name, head.description)
+            self._remove_former(planner, directory)
             return planner.plan()
 
         return bool((await self._volume.change_unstored(plan)).memory.ops)
 
-    def _replace(self, planner: SeedPlanner, directory: int) -> None:
-        """Let go what was seeded as the skill of *directory* before, and is not asked for any more."""
+    def _remove_former(self, planner: SeedPlanner, directory: int) -> None:
+        """Plan to remove the seeds of the skill seeded at *directory* before, except those that are seeded again."""
         former = self._overlay.skill(directory)
         if former is not None:
-            planner.remove_all(former.members - planner.keys)
+            planner.remove_all(former.members - planner.seeded_keys)
 
     def _names(self, path: bytes, nodes: Mapping[PathNames, SeedNode]) -> PathNames:
         resolved = self._paths.find(path, follow=False)
@@ -118,10 +118,10 @@ class Seeding:
             raise FsError(errno.ENOTDIR, "a file is there, where a skill needs a directory")
         return resolved
 
-    # --- taking away
+    # --- removing
 
     async def remove(self, path: bytes) -> int:
-        """Show the seed at *path*, or all below it, no longer; return how many files that were.
+        """Remove the seed at *path*, or all seeds below it. Return how many files that were.
 
         Errors: ENOENT (nothing is seeded there).
         """
@@ -136,25 +136,25 @@ class Seeding:
             planner.remove_all(keys, directories)
             return planner.plan()
 
-        done = await self._volume.change_unstored(plan)
+        effects = await self._volume.change_unstored(plan)
         self._overlay.forget_skills(names)
-        return done.removed
+        return effects.removed
 
-    # --- looking
+    # --- listing
 
     def seeds(self) -> list[ListedSeed]:
-        """Return all seeds but directories, and the stored files that were kept in place of one."""
+        """Return all seeds except directories, and the stored files that were kept instead of a seed."""
         return self._overlay.listing()
 
     def skills(self) -> list[ListedSkill]:
-        """Return all seeded skills, by their directories."""
+        """Return all seeded skills, sorted by their directories."""
         seeds = {listed.key: listed.names for listed in self._overlay.listing()}
         known = self._overlay.known_paths()
         found = []
         for directory, _ in self._overlay.skills():
             skill, top = self._overlay.skill(directory), self._overlay.path(directory, known)
             assert skill is not None, "it was just listed"
-            files = sorted(seeds[place][len(top) :] for place in skill.members if place in seeds)
+            files = sorted(seeds[key][len(top) :] for key in skill.members if key in seeds)
             found.append(ListedSkill(top, skill, files))
         return sorted(found, key=lambda listed: listed.directory)
 
@@ -164,13 +164,13 @@ class Seeding:
         return SeedPlanner(self._tree, self._overlay.index, self._terms, now_ns)
 
 
-def _put(planner: SeedPlanner, top: PathNames, nodes: Mapping[PathNames, SeedNode]) -> None:
+def _put_all(planner: SeedPlanner, top: PathNames, nodes: Mapping[PathNames, SeedNode]) -> None:
     for names in sorted(nodes):
         planner.put((*top, *names), nodes[names])
 
 
 def _file(data: bytes, mode: int) -> SeedNode:
-    if len(data) > WHOLE_MAX:
+    if len(data) > MAX_BYTES:
         raise too_large("seed it at the start of the mount")
     return SeedNode(stat.S_IFREG | (mode & PERMISSIONS), FileContent.of(data))
 

@@ -1,5 +1,11 @@
-"""FUSE: from a kernel request to the volume, and back as a reply. The only package that imports pyfuse3.
+"""FUSE: from a request of the kernel to the volume, and back as a reply. The only package that imports pyfuse3.
 
-``operations`` answers requests, ``view`` makes the kernel's attributes, ``handles`` keeps what is open, ``guard``
-lets no exception past, ``session`` mounts and serves. No rule of the file system lives here.
+``session`` mounts and serves. ``operations`` answers requests, ``replies`` builds the attributes for the kernel, and
+``handles`` keeps what is open. ``guard`` turns every exception into an errno. Layers around the handlers answer lookups
+at the root (``root_references``) and log requests (``trace``). ``kernel_cache`` makes the kernel forget.
+``idle_poll`` waits for the next request, and ``version`` names the libraries in use.
+
+The rules of POSIX are in :mod:`vfsd.tree`, and what a name at the root means is decided in
+:mod:`vfsd.seeds.root_references`. Here is only what depends on the kernel: what it may cache, which references it
+counts, and which errno answers a request that the volume never sees.
 """

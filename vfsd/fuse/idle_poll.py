@@ -1,7 +1,8 @@
-"""Expecting the kernel's next request: whoever has just had an answer often asks again before we could fall asleep.
+"""Polling for the kernel's next request before the event loop sleeps.
 
-Falling asleep and being woken costs as much as a small request. So before trio sleeps, the session's descriptor is
-asked again for a moment. It never does so while a commit is under way, whose answer it would hold up.
+A program that has just got an answer often sends its next request at once. Sleeping and waking up costs as much as a
+small request. So the session's file descriptor is polled for a moment before trio sleeps. It is never polled while a
+commit is under way, because that would delay the store's answer.
 """
 
 import os
@@ -12,28 +13,28 @@ import trio
 
 from vfsd.busy_poll import BusyPoll
 
-_MOMENT_NS = 100_000
-"""Longest wait (ns); about twice what a small request takes."""
+_POLL_NS = 100_000
+"""Longest time (ns) to poll: about twice the duration of a small request."""
 
 
 class IdlePoll(trio.abc.Instrument):
-    """Added to trio's loop while a session is served. *busy* says that something else is waited for.
+    """Polls in trio's event loop while a session is served.
 
-    ``request`` is how the next request is waited for.
+    *busy* returns whether something other than a request is awaited. ``request`` is the poll, with its counts.
     """
 
     def __init__(self, busy: Callable[[], bool]) -> None:
         self._busy = busy
-        self.request = BusyPoll(_session_descriptor(), _MOMENT_NS)
+        self.request = BusyPoll(_session_descriptor(), _POLL_NS)
 
     def before_io_wait(self, timeout: float) -> None:
-        """Wait for a request before the loop sleeps, unless it will not sleep."""
+        """Poll for a request, unless the loop will not sleep."""
         if timeout > 0 and not self._busy():
             self.request.wait()
 
 
 def _session_descriptor() -> int:
-    """Return the descriptor of this process's only FUSE session; pyfuse3 does not tell it."""
+    """Return the file descriptor of the only FUSE session of this process. pyfuse3 has no function for it."""
     descriptors = (int(entry.name) for entry in Path("/proc/self/fd").iterdir())
     return next(number for number in descriptors if _target(number) == "/dev/fuse")
 
@@ -41,5 +42,5 @@ def _session_descriptor() -> int:
 def _target(number: int) -> str:
     try:
         return os.fspath(Path(f"/proc/self/fd/{number}").readlink())
-    except OSError:  # the one that listed the directory
+    except OSError:  # the descriptor that listed the directory is closed by then
         return ""

@@ -63,7 +63,7 @@ class Operations(pyfuse3.Operations):
         """Take back references. An inode without a name goes with the last."""
         for ino, count in inode_list:
             if not self._volume.forget(ino, count):
-                _log.error("the kernel forgets %d references to inode %d, which has not as many", count, ino)
+                _log.error("the kernel forgets %d references to inode %d, which has fewer", count, ino)
 
     async def getattr(self, inode: pyfuse3.InodeT, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
         """Return attributes."""

@@ -4,7 +4,7 @@ This daemon is the only writer, so the kernel may cache names, attributes and th
 cache the attributes of a file that is open with O_DIRECT: the kernel drops attributes and pages when it sends an
 asynchronous write, not when the write is done. What it reads in between would stay wrong for good.
 
-Lookup counts change right beside building the reply that the kernel counts, never across an ``await`` (pyfuse3
+A lookup count changes together with building the reply that the kernel counts, with no ``await`` in between (pyfuse3
 documentation, "Lookup Counts").
 """
 

@@ -240,7 +240,7 @@ class RootReferenceLayer:
         fh: int | None,
         ctx: pyfuse3.RequestContext,
     ) -> Any:
-        """Change attributes. Whoever unpacks a tree sets them on its directories, which must then exist like others."""
+        """Change attributes. Programs that unpack a tree set them on its directories, which must then be real."""
         await self._ensure_real(ino, ctx)
         return await handler(ino, attr, fields, fh, ctx)
 

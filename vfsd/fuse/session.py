@@ -1,4 +1,4 @@
-"""Mounting and serving: the life of one FUSE session. pyfuse3 keeps it in globals, so a process has one at most."""
+"""Mounting and serving one FUSE session. pyfuse3 keeps its session in globals, so a process can have only one."""
 
 import errno
 import logging
@@ -26,16 +26,19 @@ from vfsd.seeds.root_references import RootReferences
 _log = logging.getLogger(__name__)
 
 _MAX_TASKS = 1024
-"""Requests served side by side. With all of them waiting for the store a reader would wait too; the kernel's own
-limit on what it hands out keeps well below."""
+"""Most requests that are served at the same time.
+
+If all of them waited for the store, a reader would wait too. The kernel's own limit on requests is far lower.
+"""
 _MIN_TASKS = 8
-"""Idle workers kept, so that a burst need not start any."""
+"""Idle tasks that are stderr, so a burst of requests does not have to start new ones."""
 
 
 class FuseSession:
     """One mount of *volume* as *config* says.
 
-    *kernel* learns when there is a mount. With *references* a layer around the handlers answers lookups that forgive.
+    *kernel* is told when the mount exists. With *references*, a layer around the handlers answers lookups at the root
+    that mean a file of a skill.
     """
 
     def __init__(
@@ -47,14 +50,14 @@ class FuseSession:
         self._references = references
 
     def mount(self) -> None:
-        """Mount; requests queue in the kernel until :meth:`serve`. Raises FuseUnavailable, MountpointError."""
+        """Mount. Requests wait in the kernel until :meth:`serve` runs. Raises FuseUnavailable, MountpointError."""
         operations = self._operations()
         with _stderr_of_libfuse() as printed:
             try:
                 pyfuse3.init(operations, self._config.mountpoint, set(mount_options(self._config)))
             except RuntimeError as error:
                 why = Path(printed).read_text(errors="replace").strip().replace("\n", "; ") or str(error)
-                raise _refusal(self._config.mountpoint, why) from None
+                raise _mount_error(self._config.mountpoint, why) from None
         self._kernel.mounted()
 
     def _operations(self) -> Operations:
@@ -70,7 +73,7 @@ class FuseSession:
         return operations
 
     async def serve(self) -> None:
-        """Answer requests until unmounted or told to :meth:`stop`; what is in flight ends first."""
+        """Answer requests until the mount ends or :meth:`stop` is called. Requests under way are answered first."""
         idle_poll = IdlePoll(lambda: self._volume.pending > 0)
         trio.lowlevel.add_instrument(idle_poll)
         try:
@@ -79,16 +82,16 @@ class FuseSession:
             trio.lowlevel.remove_instrument(idle_poll)
 
     def stop(self) -> None:
-        """Let :meth:`serve` return once what is in flight is answered."""
+        """Make :meth:`serve` return once all requests under way are answered."""
         pyfuse3.terminate()
 
     def close(self) -> None:
-        """Unmount, if that has not happened yet; those who still have files open get ENOTCONN."""
+        """Unmount if that has not happened yet. Programs that still have files open get ENOTCONN."""
         pyfuse3.close(unmount=True)
 
 
 def mount_options(config: MountConfig) -> frozenset[str]:
-    """Return the options for libfuse (:manpage:`mount.fuse3(8)`)."""
+    """Return the mount options for libfuse (:manpage:`mount.fuse3(8)`)."""
     names = {"default_permissions", f"fsname=vfsd:{config.scope}", "subtype=vfsd"}
     if config.read_only:
         names.add("ro")
@@ -99,7 +102,7 @@ _IN_A_CONTAINER = "in a container pass --device /dev/fuse --cap-add SYS_ADMIN --
 
 
 def check_device() -> None:
-    """Raise FuseUnavailable if this process cannot open ``/dev/fuse``: better known before anything else is done."""
+    """Raise FuseUnavailable if this process cannot open ``/dev/fuse``. Call it before anything else is done."""
     try:
         os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
@@ -108,8 +111,8 @@ def check_device() -> None:
         ) from None
 
 
-def _refusal(mountpoint: str, why: str) -> VfsdError:
-    """Return what it means that libfuse could not mount, saying *why*: no rights at all, or something at this place."""
+def _mount_error(mountpoint: str, why: str) -> VfsdError:
+    """Return the error for libfuse's message *why*: this process may not mount at all, or not at *mountpoint*."""
     if os.strerror(errno.EPERM) in why:
         return FuseUnavailable(f"cannot mount at {mountpoint}: {why}; this process may not mount: {_IN_A_CONTAINER}")
     return MountpointError(f"cannot mount at {mountpoint}: {why}")
@@ -117,12 +120,15 @@ def _refusal(mountpoint: str, why: str) -> VfsdError:
 
 @contextmanager
 def _stderr_of_libfuse() -> Iterator[str]:
-    """Collect what libfuse prints instead of returning: yields the file it goes to."""
-    kept = os.dup(2)
-    with tempfile.NamedTemporaryFile(prefix="vfsd-") as collected:
-        os.dup2(collected.fileno(), 2)
+    """Redirect file descriptor 2 to a temporary file, and yield the path of that file.
+
+    libfuse prints why it cannot mount, and does not return it.
+    """
+    stderr = os.dup(2)
+    with tempfile.NamedTemporaryFile(prefix="vfsd-") as output:
+        os.dup2(output.fileno(), 2)
         try:
-            yield collected.name
+            yield output.name
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(stderr, 2)
+            os.close(stderr)

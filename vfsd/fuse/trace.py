@@ -1,53 +1,50 @@
-"""``--debug``: one line for every request, with operation, path, arguments, result and duration.
+"""``--debug``: one log line for every request, with operation, path, arguments, result and duration.
 
-The kernel speaks of inode numbers; the tracer remembers under which name each was last seen, for people, and for as
-long as the kernel knows the number. Never installed otherwise: it costs as much as many a request.
+The kernel sends inode numbers. For readers the tracer remembers the last known name of each, as long as the kernel
+knows the number. It is only installed with ``--debug``, because it costs as much as a small request.
 """
 
 import inspect
 import logging
 import time
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyfuse3
 
 from vfsd.fuse.guard import HANDLERS, Handler
 from vfsd.tree.change import ROOT
+from vfsd.tree.plan_names import RENAME_EXCHANGE, EntryKey
 
 _log = logging.getLogger(__name__)
-_LONGEST = 64
+_TEXT_MAX = 64
 _BY_HANDLE = frozenset(
     name for name in HANDLERS if "fh" in list(inspect.signature(getattr(pyfuse3.Operations, name)).parameters)[1:2]
 )
-"""Requests whose first argument is a handle, as pyfuse3 declares them."""
-_EXCHANGE = 2  # RENAME_EXCHANGE, renameat2(2)
-
-_Place: TypeAlias = tuple[int, bytes]
-"""A directory's inode number, and a name in it."""
+"""Requests whose first argument is a file handle, as pyfuse3 declares them."""
 
 
 class _Names:
-    """Under which name each inode was last seen. What is told late or twice does no harm: it is for people."""
+    """The last known name of each inode. It is only for the log: a name that is late or out of date does no harm."""
 
     def __init__(self) -> None:
-        self._places: dict[int, _Place] = {}
-        self._inodes: dict[_Place, int] = {}
+        self._keys: dict[int, EntryKey] = {}
+        self._inodes: dict[EntryKey, int] = {}
 
-    def remember(self, ino: int, place: _Place) -> None:
-        """Take *place* for the name of *ino* from now on."""
+    def remember(self, ino: int, key: EntryKey) -> None:
+        """Record *key* as the name of *ino*."""
         self.forget(ino)
-        self._places[ino] = place
-        self._inodes[place] = ino
+        self._keys[ino] = key
+        self._inodes[key] = ino
 
     def forget(self, ino: int) -> None:
         """Forget the name of *ino*."""
-        place = self._places.pop(ino, None)
-        if place is not None and self._inodes.get(place) == ino:
-            del self._inodes[place]
+        key = self._keys.pop(ino, None)
+        if key is not None and self._inodes.get(key) == ino:
+            del self._inodes[key]
 
-    def move(self, source: _Place, target: _Place, *, exchange: bool) -> None:
-        """Let what was seen at *source* be at *target*, and the other way round in an exchange."""
+    def move(self, source: EntryKey, target: EntryKey, *, exchange: bool) -> None:
+        """Record that the inode at *source* is at *target*, and in an *exchange* the other way round too."""
         moved, other = self._inodes.pop(source, None), self._inodes.pop(target, None)
         if moved is not None:
             self.remember(moved, target)
@@ -55,15 +52,16 @@ class _Names:
             self.remember(other, source)
 
     def path(self, ino: int) -> str:
-        """Return the path of *ino* as far as it is known; it begins with the number of the first directory that is not.
+        """Return the path of *ino*, as far as it is known.
 
-        Names seen at different times may lead in a circle: the path ends where it would close.
+        It begins with the number of the first directory whose name is not known. Names recorded at different times may
+        form a circle: the path begins where it would close.
         """
         parts: list[bytes] = []
-        seen: set[int] = set()
-        while ino in self._places and ino not in seen:
-            seen.add(ino)
-            ino, name = self._places[ino]
+        visited: set[int] = set()
+        while ino in self._keys and ino not in visited:
+            visited.add(ino)
+            ino, name = self._keys[ino]
             parts.append(name)
         return ("/" if ino == ROOT else f"#{ino}/") + _text(b"/".join(reversed(parts)))
 
@@ -85,13 +83,13 @@ class Tracer:
         try:
             reply = await handler(*arguments)
         except Exception as error:
-            self._tell(subject, str(error) or type(error).__name__, started)
+            self._log_line(subject, str(error) or type(error).__name__, started)
             raise
         self._remember(name, arguments, reply)
-        self._tell(subject, _shown(reply), started)
+        self._log_line(subject, _described(reply), started)
         return reply
 
-    def _tell(self, subject: str, result: str, started: int) -> None:
+    def _log_line(self, subject: str, result: str, started: int) -> None:
         _log.debug("%s -> %s (%d us)", subject, result, (time.perf_counter_ns() - started) // 1000)
 
     def _subject(self, name: str, arguments: tuple[Any, ...]) -> str:
@@ -103,7 +101,7 @@ class Tracer:
         return f"{name} {self._names.path(arguments[0])} {_arguments(arguments[1:])}"
 
     def _remember(self, name: str, arguments: tuple[Any, ...], reply: Any) -> None:
-        """Take in what a request that succeeded says about names and handles."""
+        """Record what a request that succeeded says about names and handles."""
         self._remember_handle(name, arguments, reply)
         match name:
             case "create":
@@ -111,16 +109,17 @@ class Tracer:
             case "lookup" | "mknod" | "mkdir" | "symlink":
                 self._remember_name(arguments, reply)
             case "link":
-                self._names.remember(arguments[0], arguments[1:3])
+                self._names.remember(arguments[0], EntryKey(*arguments[1:3]))
             case "rename":
-                self._names.move(arguments[:2], arguments[2:4], exchange=bool(arguments[4] & _EXCHANGE))
+                source, target = EntryKey(*arguments[:2]), EntryKey(*arguments[2:4])
+                self._names.move(source, target, exchange=bool(arguments[4] & RENAME_EXCHANGE))
             case "forget":
                 for ino, _lookups in arguments[0]:
                     self._names.forget(ino)
 
     def _remember_name(self, arguments: tuple[Any, ...], attributes: pyfuse3.EntryAttributes) -> None:
         if attributes.st_ino and arguments[1] not in {b".", b".."}:
-            self._names.remember(attributes.st_ino, arguments[:2])
+            self._names.remember(attributes.st_ino, EntryKey(*arguments[:2]))
 
     def _remember_handle(self, name: str, arguments: tuple[Any, ...], reply: Any) -> None:
         match name:
@@ -135,16 +134,16 @@ class Tracer:
 
 
 def _arguments(arguments: tuple[Any, ...]) -> str:
-    return " ".join(_shown(argument) for argument in arguments)
+    return " ".join(_described(argument) for argument in arguments)
 
 
-def _shown(value: Any) -> str:  # noqa: PLR0911 (one for each kind of value)
-    """Return a short text for an argument or a reply; content is never shown, only its length."""
+def _described(value: Any) -> str:  # noqa: PLR0911 (one for each kind of value)
+    """Return a short text for an argument or a reply. Of content only the length is shown."""
     match value:
         case None:
             return "ok"
         case bytes():
-            return _text(value) if len(value) <= _LONGEST else f"[{len(value)} bytes]"
+            return _text(value) if len(value) <= _TEXT_MAX else f"[{len(value)} bytes]"
         case pyfuse3.EntryAttributes():
             return f"ino={value.st_ino} mode={value.st_mode:o} size={value.st_size} nlink={value.st_nlink}"
         case pyfuse3.RequestContext():

@@ -9,7 +9,7 @@ from vfsd import __version__
 
 
 def versions() -> str:
-    """Return the versions of vfsd and what it stands on, a line each."""
+    """Return the versions of vfsd, of its FUSE libraries and of the kernel, one a line."""
     return "\n".join(
         (
             f"vfsd {__version__}",
@@ -23,7 +23,8 @@ def versions() -> str:
 def _libfuse() -> str:
     """Return the version of the shared library that pyfuse3 has loaded (``fuse_pkgversion``, libfuse 3.0 or later).
 
-    It is found through pyfuse3, since its file name differs: ``libfuse3.so.3``, since libfuse 3.17 ``libfuse3.so.4``.
+    Loading pyfuse3 again finds the library that it is linked to. The file name of that library depends on its version:
+    ``libfuse3.so.3``, and ``libfuse3.so.4`` since libfuse 3.17.
     """
     pkgversion = ctypes.CDLL(pyfuse3.__file__).fuse_pkgversion
     pkgversion.restype = ctypes.c_char_p

@@ -1,1 +1,6 @@
-"""One mounted scope: its tree in memory, the store behind it, and every change that is made to it."""
+"""One mounted scope: its tree in memory, its store, and every change that is made to it.
+
+``volume`` is the façade: code above asks nothing else. ``hydrate`` loads the tree. ``pipeline`` makes changes, one way
+for all, with ``inode_locks`` and ``quota`` (and its ``memory_limit``). ``hooks`` is the interface of what takes part in
+a change; ``deferred`` is one of the hooks. ``background`` runs what outlives a request.
+"""

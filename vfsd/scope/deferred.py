@@ -1,7 +1,7 @@
 """Writes that wait for the next one: a file that ``open(O_TRUNC)`` emptied is empty in memory at once.
 
 The store gets the truncation with the next change of the file, or when the file is closed. So a rewrite by open, write
-and close is one commit, and a crash in between leaves the old file. Nothing else may wait like this.
+and close is one commit, and a crash in between leaves the old file. Nothing else may wait in this way.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What takes part in a change beside the pipeline: the interface of hooks, and of caches that must hear of changes.
+"""What takes part in every change: the interface of hooks, and of caches that must be told of changes.
 
 Some features need a say in every change: files that are shown and not stored, directory times that move with content
 far below, writes that wait for the next one. They implement :class:`Hook` and are handed to the pipeline when it is
@@ -80,7 +80,10 @@ class Hook:
         return ()
 
     def effects(self, effects: Effects, inos: tuple[int, ...], now_ns: int) -> Effects:
-        """Return *effects* with what the store must get. *inos* are locked. Hooks are asked in turn. Raises FsError."""
+        """Return *effects* with what the store must get. *inos* are locked. Raises FsError.
+
+        Every hook gets the result of the hook before it.
+        """
         return effects
 
     def applying(self, effects: Effects) -> None:
@@ -100,10 +103,10 @@ class Hook:
 
 
 class KernelCache(Protocol):
-    """Whoever caches what the mount shows. It is told of changes that it did not ask for."""
+    """A cache of what the mount shows. It is told of changes that it did not ask for."""
 
     async def forget(self, change: Change) -> None:
-        """Return once nothing is cached that *change* made untrue. Never called by a request that holds up others."""
+        """Return once nothing is cached that *change* made untrue. Never called by a request that delays others."""
 
     def forget_attributes(self, inos: Iterable[int]) -> None:
         """Drop the cached attributes of directories. Returns at once; a request handler may call it."""

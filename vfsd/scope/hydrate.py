@@ -1,7 +1,8 @@
-"""Bringing a stored scope back into memory, whole or not at all.
+"""Hydration: loading a stored scope into memory, completely or not at all.
 
-Everything a store yields is checked against everything else before a mount may show it: a damaged record is named,
-with its remedy, and half a tree is never mounted silently. With *salvage* what is sound is kept, for reading only.
+All records of a scope are checked against each other before a mount may show them. An error names the damaged records
+and the remedy. A tree with parts missing is never mounted silently: only with *salvage* undamaged parts are kept, for
+reading only.
 """
 
 import gc
@@ -24,21 +25,24 @@ from vfsd.tree.tree import Tree
 _log = logging.getLogger(__name__)
 
 Report: TypeAlias = Callable[[int, int], None]
-"""Told how many records have been read, and of how many."""
+"""Called with the number of records that have been read, and the total number."""
 
 _NAME = re.compile(rb"[^/\0]{1,%d}" % NAME_MAX)
 _COOKIE = attrgetter("cookie")
 _ATTEMPTS = 5
 _COLLECT_AFTER = (10_000, 20, 20)
-"""Thresholds of the garbage collector: files stay, and a circle is rare, so looking for one every 700 objects costs
-more than it finds (8 % of a create)."""
-_SHOWN = 5
+"""Thresholds of the garbage collector after hydration.
+
+The objects of files live long, and reference cycles are rare. By default Python searches for cycles every 700 objects:
+that costs 8 % of a create and finds little.
+"""
+_NAMED_MAX = 5
 
 
 async def hydrate(store: Store, scope: str, report: Report, *, salvage: bool = False) -> Tree:
     """Return the tree of *scope*. Raises ScopeDamaged, and what :meth:`Store.load` raises.
 
-    A scope read without a claim may be written meanwhile: it is read again, a few times.
+    A scope that is read without a claim may be written meanwhile. Then it is read again, a few times.
     """
     for attempt in range(_ATTEMPTS):
         try:
@@ -51,38 +55,38 @@ async def hydrate(store: Store, scope: str, report: Report, *, salvage: bool = F
 
 
 async def _hydrate(store: Store, scope: str, report: Report, *, salvage: bool) -> Tree:
-    assembly = _Assembly()
-    gc.disable()  # millions of small, acyclic objects: collecting among them costs more than loading them
+    builder = _TreeBuilder()
+    gc.disable()  # searching millions of small objects for cycles takes longer than loading them
     try:
         async for batch in store.load(scope):
-            assembly.add(batch)
+            builder.add(batch)
             report(batch.done, batch.total)
-        tree = assembly.finish()
+        tree = builder.finish()
     finally:
         gc.enable()
         gc.freeze()
         gc.set_threshold(*_COLLECT_AFTER)
-    if assembly.damages:
-        _judge(scope, assembly.damages, salvage=salvage)
+    if builder.damages:
+        _handle_damages(scope, builder.damages, salvage=salvage)
     return tree
 
 
-def _judge(scope: str, damages: list[Damage], *, salvage: bool) -> None:
+def _handle_damages(scope: str, damages: list[Damage], *, salvage: bool) -> None:
     """Refuse a damaged scope, unless it is to be salvaged: then log each damage. Raises ScopeDamaged."""
     if salvage:
         for damage in damages:
             _log.warning("scope %s, left out: %s: %s", scope, damage.key, damage.why)
         return
-    shown = "; ".join(f"{damage.key}: {damage.why}" for damage in damages[:_SHOWN])
-    more = f"; and {len(damages) - _SHOWN} more" if len(damages) > _SHOWN else ""
+    named = "; ".join(f"{damage.key}: {damage.why}" for damage in damages[:_NAMED_MAX])
+    more = f"; and {len(damages) - _NAMED_MAX} more" if len(damages) > _NAMED_MAX else ""
     raise ScopeDamaged(
-        f"scope {scope} has {len(damages)} damaged records: {shown}{more}; restore them from a backup,"
+        f"scope {scope} has {len(damages)} damaged records: {named}{more}; restore them from a backup,"
         " or mount with --salvage to read what is left"
     )
 
 
-class _Assembly:
-    """Puts a tree together from batches in any order within their kind, collecting what does not fit."""
+class _TreeBuilder:
+    """Builds a tree from batches, and collects the damages. Records of one kind may come in any order."""
 
     def __init__(self) -> None:
         self.tree = Tree()
@@ -92,7 +96,7 @@ class _Assembly:
         self._named: set[int] = set()
 
     def add(self, batch: Batch) -> None:
-        """Take a batch; a record may come twice. Entries wait until all are there: they must go in by their cookies."""
+        """Add a batch. A record may come twice. Entries wait for :meth:`finish`, which adds them by their cookies."""
         self.damages += batch.damages
         self.tree.next_ino = max(self.tree.next_ino, batch.next_ino)
         self.tree.replay(op for op in batch.ops if isinstance(op, PutInode))
@@ -106,11 +110,11 @@ class _Assembly:
         if inode is None:
             self._damaged(f"data of inode {op.ino}", "there is no such inode")
             return
-        sound = {number: chunk for number, chunk in op.chunks.items() if self._belongs(inode, number, chunk)}
+        sound = {number: chunk for number, chunk in op.chunks.items() if self._is_sound_chunk(inode, number, chunk)}
         self.tree.replay((PutChunks(op.ino, sound),))
 
-    def _belongs(self, inode: Inode, number: int, chunk: Chunk) -> bool:
-        """Whether a chunk is one, and lies within its file: a chunk beyond the end would show when the file grows."""
+    def _is_sound_chunk(self, inode: Inode, number: int, chunk: Chunk) -> bool:
+        """Whether *chunk* has a valid size and lies within its file. A later growth would reveal it."""
         size = inode.attributes.size if inode.attributes.is_regular else 0
         if not 0 < len(chunk) <= CHUNK_SIZE:
             return self._damaged(f"chunk {number} of inode {inode.ino}", f"a chunk of {len(chunk)} bytes")
@@ -119,37 +123,37 @@ class _Assembly:
         return True
 
     def finish(self) -> Tree:
-        """Link the entries, then see that every inode is reached, and as often as it says.
+        """Add the entries, and check that every inode has as many links as it records. Return the tree.
 
-        Any modification time may have been seen before, and be remembered.
+        Somebody may have seen any modification time before this mount and may remember it: so all count as shown.
         """
         entries = sorted(self._entries.values(), key=_COOKIE)
-        self.tree.replay(entry for entry in entries if self._fits(entry))
+        self.tree.replay(entry for entry in entries if self._is_sound_entry(entry))
         self._check_links()
         for inode in self.tree.inodes.values():
             inode.shown = True
         return self.tree
 
-    def _fits(self, entry: PutEntry) -> bool:
+    def _is_sound_entry(self, entry: PutEntry) -> bool:
         parent_ino, name, ino, _ = entry
         parent, child = self.tree.inodes.get(parent_ino), self.tree.inodes.get(ino)
         if not _is_name(name):
-            return self._misfit(entry, "no directory can hold such a name")
+            return self._entry_damaged(entry, "no directory can hold such a name")
         if parent is None or parent.directory is None:
-            return self._misfit(entry, f"inode {parent_ino} is no directory")
+            return self._entry_damaged(entry, f"inode {parent_ino} is no directory")
         if child is None:
-            return self._misfit(entry, f"there is no inode {ino}")
+            return self._entry_damaged(entry, f"there is no inode {ino}")
         if child.directory is None:
             self._links[ino] += 1
             return True
         if ino in self._named:
-            return self._misfit(entry, f"directory {ino} has a name already")
+            return self._entry_damaged(entry, f"directory {ino} has a name already")
         self._named.add(ino)
         self._links[parent_ino] += 1
         self._links[ino] += 2
         return True
 
-    def _misfit(self, entry: PutEntry, why: str) -> bool:
+    def _entry_damaged(self, entry: PutEntry, why: str) -> bool:
         return self._damaged(f"entry {entry.parent}/{entry.name!r}", why)
 
     def _check_links(self) -> None:
@@ -166,7 +170,7 @@ class _Assembly:
             self._damaged(f"inode {ino}", "a directory that is not below the root")
 
     def _unreachable(self) -> Iterator[int]:
-        """Yield the directories that lie in a circle apart from the root."""
+        """Yield the directories that are not below the root: their parents form a circle."""
         reached = {ROOT}
         directories = (ino for ino, inode in self.tree.inodes.items() if inode.directory is not None)
         for start in directories:
@@ -186,5 +190,5 @@ class _Assembly:
 
 
 def _is_name(name: bytes) -> bool:
-    """Whether the kernel can ask for *name*, and take it in a listing (:manpage:`path_resolution(7)`)."""
+    """Whether the kernel can look up *name*, and accepts it in a listing (:manpage:`path_resolution(7)`)."""
     return _NAME.fullmatch(name) is not None and name not in {b".", b".."}

@@ -13,7 +13,7 @@ from vfsd.scope.hooks import Touched
 
 
 class InodeLocks:
-    """Locks on inode numbers. Whoever must wait takes them in ascending order, so two callers never deadlock."""
+    """Locks on inode numbers. A caller that must wait takes them in ascending order, so two callers never deadlock."""
 
     def __init__(self) -> None:
         self._held: dict[int, trio.lowlevel.ParkingLot | None] = {}

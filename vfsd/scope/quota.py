@@ -53,6 +53,6 @@ class Quota:
             self._memory.check(self._tree, self._content + growth(self._tree, change))
 
     def give_back(self, usage: Usage) -> None:
-        """End a reservation: the tree holds it by now, or never will."""
+        """End a reservation: the change was applied, or has failed."""
         self._content -= usage.content
         self._files -= usage.files

@@ -1,4 +1,4 @@
-"""Directory times for those who cache: which directories' modification times a change moves beyond what POSIX says.
+"""Directory times for programs that cache: which modification times a change sets in addition to what POSIX says.
 
 Frameworks read a skill once, and again only when the modification time of its directory has moved. POSIX moves that
 time when a name in the directory itself comes or goes, and for nothing further below. So the rule here also moves it
@@ -28,8 +28,8 @@ class DirectoryTimes(Hook):
     """The rule *kind* for *tree*: ``skills`` or ``all``. The rule ``posix`` needs no hook.
 
     *kernel* drops the attributes of directories whose times move. *is_stored* says whether the store has an inode.
-    *newly_stored* are asked where a change stores what memory has already: that is news to the store. ``skills`` are
-    the directories that hold a SKILL.md, whoever put it there.
+    *newly_stored* return the directories in which a change stores what only memory has. ``skills`` are the directories
+    that hold a SKILL.md, seeded or not.
     """
 
     def __init__(
@@ -150,8 +150,8 @@ class DirectoryTimes(Hook):
     def _moved_by(self, change: Change) -> tuple[int, ...]:
         """Return the directories whose times *change* moves, as far as somebody caches them.
 
-        Times that move as POSIX says count too: who makes a name learns of it with the answer, others must learn of it
-        at once.
+        Times that move as POSIX says count too. The program that makes a name learns them with the answer; all others
+        must learn them at once.
         """
         inos = (op.ino for op in change.ops if isinstance(op, PutInode) and op.attributes.is_directory)
         if self._kind is DirectoryMtime.ALL:

@@ -1,7 +1,7 @@
-"""What the head of a SKILL.md says: the one place that reads YAML, and that decides which skills are fit to be shown.
+"""Parsing the front matter of a SKILL.md, which decides whether a skill can be seeded.
 
-It is imported by who seeds, and imports the YAML parser only when there is something to parse. It must never let a
-parser's own exception past: the text is a stranger's.
+Only this module reads YAML. It imports the parser only when there is something to parse. It must turn every exception
+of the parser into an FsError, because the text comes from somebody unknown.
 """
 
 import errno
@@ -13,12 +13,12 @@ from vfsd.tree.draft import NAME_MAX
 SKILL = b"SKILL.md"
 """The name of the file that makes its directory a skill."""
 
-_FENCE = b"---"
-_MOST = 16_384
-"""Most bytes between the fences: parsing takes the daemon's time, and a head is some hundred bytes long."""
+_DELIMITER = b"---"
+_HEAD_MAX = 16_384
+"""Most bytes between the delimiters. Parsing takes time of the daemon; usual front matter has a few hundred bytes."""
 
-_OF_CONSTRUCTORS = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError)
-"""What the parser raises besides its own errors: for values that contradict their tags, and for deep nesting."""
+_VALUE_ERRORS = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError)
+"""What the parser raises in addition to its own errors: for values that contradict their tags, and for deep nesting."""
 
 
 class FrontMatter(NamedTuple):
@@ -29,56 +29,56 @@ class FrontMatter(NamedTuple):
 
 
 def front_matter(skill_md: bytes) -> FrontMatter:
-    """Return what the front matter of *skill_md* says. Errors: EINVAL, with what is missing."""
-    said = _parsed(_head(skill_md))
-    if not isinstance(said, dict):
-        raise _unfit("its front matter is no list of keys and values: it needs 'name: …' and 'description: …'")
-    return FrontMatter(_file_name(_text(said, "name")), _text(said, "description"))
+    """Return what the front matter of *skill_md* says. Errors: EINVAL, with what is wrong with it."""
+    values = _parsed(_head(skill_md))
+    if not isinstance(values, dict):
+        raise _invalid("its front matter is no list of keys and values: it needs 'name: …' and 'description: …'")
+    return FrontMatter(_directory_name(_text(values, "name")), _text(values, "description"))
 
 
 def _head(skill_md: bytes) -> bytes:
-    """Return what stands between the first two lines of three dashes."""
+    """Return what is between the first two lines of three dashes."""
     first, *lines = skill_md.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if first.rstrip() != _FENCE:
-        raise _unfit("it has no front matter: the first line must be ---, then 'name: …', 'description: …', then ---")
+    if first.rstrip() != _DELIMITER:
+        raise _invalid("it has no front matter: the first line must be ---, then 'name: …', 'description: …', then ---")
     for number, line in enumerate(lines):
-        if line.rstrip() == _FENCE:
+        if line.rstrip() == _DELIMITER:
             head = b"\n".join(lines[:number])
-            if len(head) > _MOST:
-                raise _unfit(f"its front matter has {len(head)} bytes, more than {_MOST}")
+            if len(head) > _HEAD_MAX:
+                raise _invalid(f"its front matter has {len(head)} bytes, more than {_HEAD_MAX}")
             return head
-    raise _unfit("its front matter has no end: a line --- after 'name: …' and 'description: …' is missing")
+    raise _invalid("its front matter has no end: a line --- after 'name: …' and 'description: …' is missing")
 
 
 def _parsed(head: bytes) -> Any:
-    import yaml  # noqa: PLC0415 (a mount without skills need not pay for it)
+    import yaml  # noqa: PLC0415 (a mount without skills does not need it)
 
     try:
         return yaml.safe_load(head.decode())
     except UnicodeDecodeError:
-        raise _unfit("its front matter is no UTF-8") from None
+        raise _invalid("its front matter is no UTF-8") from None
     except yaml.MarkedYAMLError as error:
         where = f" in line {error.problem_mark.line + 2}" if error.problem_mark else ""
-        raise _unfit(f"its front matter is no YAML: {error.problem or error.context}{where}") from None
-    except (yaml.YAMLError, *_OF_CONSTRUCTORS) as error:
-        raise _unfit(f"its front matter is no YAML: {' '.join(str(error).split())[:200]}") from None
+        raise _invalid(f"its front matter is no YAML: {error.problem or error.context}{where}") from None
+    except (yaml.YAMLError, *_VALUE_ERRORS) as error:
+        raise _invalid(f"its front matter is no YAML: {' '.join(str(error).split())[:200]}") from None
 
 
-def _text(said: dict[Any, Any], key: str) -> str:
-    value = said.get(key)
+def _text(values: dict[Any, Any], key: str) -> str:
+    value = values.get(key)
     if value is None:
-        raise _unfit(f"its front matter lacks the {key}: add a line '{key}: …'")
+        raise _invalid(f"its front matter lacks the {key}: add a line '{key}: …'")
     if not isinstance(value, str) or not value.strip():
-        raise _unfit(f"the {key} in its front matter must be text: put it in quotes")
+        raise _invalid(f"the {key} in its front matter must be text: put it in quotes")
     return value.strip()
 
 
-def _file_name(name: str) -> str:
-    """Return *name* if a directory can be called so."""
+def _directory_name(name: str) -> str:
+    """Return *name* if it can be the name of a directory."""
     if name in {".", ".."} or "/" in name or not name.isprintable() or len(name.encode()) > NAME_MAX:
-        raise _unfit(f"the name in its front matter, {name[:NAME_MAX]!r}, cannot be a directory's")
+        raise _invalid(f"the name in its front matter, {name[:NAME_MAX]!r}, cannot be a directory's")
     return name
 
 
-def _unfit(why: str) -> FsError:
+def _invalid(why: str) -> FsError:
     return FsError(errno.EINVAL, f"SKILL.md: {why}")

@@ -1,7 +1,7 @@
-"""Planning what a seeding does to the tree in memory: new files under their names, and seeds that go again.
+"""Planning a seeding: which seeds the tree in memory gets, and which it loses.
 
-Pure, and it touches neither tree nor index. It never looks at the store: what is stored under a name where a seed
-comes to stand stays as it is, out of sight.
+Planning changes neither the tree nor the index. It never looks at the store: a stored file stays stored when a seed
+takes its name. It is only hidden.
 """
 
 import errno
@@ -21,25 +21,25 @@ from vfsd.tree.plan_subtree import FileContent
 from vfsd.tree.tree import Tree
 
 PathNames = tuple[bytes, ...]
-"""A path: the names that lead there, from the root or from where a seed begins."""
+"""A path as names, from the root of the scope or from the top of a seed."""
 
 DIRECTORY_MODE = stat.S_IFDIR | 0o755
 _FORBIDDEN = {b"", b".", b".."}
 
 
 class SeedNode(NamedTuple):
-    """What is to be seeded under one name: a file, a directory or a symbolic link, as *mode* says.
+    """What to seed under one name: a file, a directory or a symbolic link, as *mode* says.
 
-    *whole* is a file's content, *target* where a link leads.
+    *content* is the content of a file, *target* the target of a symbolic link.
     """
 
     mode: int
-    whole: FileContent = FileContent()
+    content: FileContent = FileContent()
     target: bytes = b""
 
 
 class SeedTerms(NamedTuple):
-    """On what terms seeds are made: whose they are, and whether a stored file is kept in sight instead of a seed."""
+    """How seeds are made: their owner, and whether a stored file is kept visible instead of being hidden by a seed."""
 
     uid: int
     gid: int
@@ -47,10 +47,10 @@ class SeedTerms(NamedTuple):
 
 
 class SeededSkill(NamedTuple):
-    """A seeded skill: what its front matter says, and the places of the files it was seeded with.
+    """A seeded skill: what its front matter says, and its *members*, the keys of the files it was seeded with.
 
-    *parts* are the directories in it that have such files at any depth, by their names and inode numbers: what is put
-    there under the same name later is not the skill's.
+    *parts* are the directories directly in it that contain members at any depth. Each has a name and an inode number:
+    a directory that gets the same name later does not belong to the skill.
     """
 
     name: str
@@ -59,7 +59,7 @@ class SeededSkill(NamedTuple):
     parts: frozenset[tuple[bytes, int]]
 
     def without_part(self, moved: int) -> "SeededSkill":
-        """Return what the skill is without directory *moved*."""
+        """Return the skill without directory *moved*."""
         return self._replace(parts=frozenset(part for part in self.parts if part[1] != moved))
 
 
@@ -67,9 +67,10 @@ class SeededSkill(NamedTuple):
 class SeedPlan(Effects):
     """A planned seeding: what it does to memory, and to the records of what is seeded. The store gets nothing.
 
-    *homes* are the homes of the new inodes. *shadowed* are the stored entries that are hidden from now on; at the keys
-    *restored* one is shown again. At the keys *kept* a stored file stayed visible; at *given_up* nobody asks for a seed
-    any more. *skills* are the seeded skills by directory. *removed* is how many seeds went.
+    *homes* are the homes of the new inodes. *shadowed* are the stored entries that the plan hides, and at the keys
+    *restored* it makes a hidden entry visible again. At the keys *kept* a stored file stays visible instead of a seed.
+    At the keys *given_up* a seed is not wanted any longer. *skills* are the seeded skills by directory. *removed* is
+    how many seeds the plan removes.
     """
 
     homes: dict[int, EntryKey] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class SeedPlan(Effects):
 
 
 class SeedPlanner:
-    """One seeding of *tree* in the making, at *now_ns*."""
+    """Plans one seeding of *tree* at *now_ns*."""
 
     def __init__(self, tree: Tree, index: SeedIndex, terms: SeedTerms, now_ns: int) -> None:
         self._tree = tree
@@ -96,18 +97,18 @@ class SeedPlanner:
         self._restored: list[EntryKey] = []
         self._kept: dict[EntryKey, int] = {}
         self._given_up: set[EntryKey] = set()
-        self.keys: set[EntryKey] = set()
-        """Of all that was put but directories."""
-        self._gone: set[EntryKey] = set()
+        self.seeded_keys: set[EntryKey] = set()
+        """The keys of all that was put, except directories."""
+        self._removed_keys: set[EntryKey] = set()
         self._skills: dict[int, SeededSkill] = {}
         self._removed = 0
 
-    # --- making
+    # --- adding
 
     def put(self, names: PathNames, node: SeedNode) -> None:
-        """Seed *node* at *names*, from the root, with the directories that are missing.
+        """Seed *node* at *names*, a path from the root. Missing directories are seeded too.
 
-        Errors: EISDIR, ENOTDIR (a directory and another file cannot take each other's place), ENAMETOOLONG.
+        Errors: EISDIR, ENOTDIR (a directory cannot replace another kind of file, nor be replaced by it), ENAMETOOLONG.
         """
         if stat.S_ISDIR(node.mode):
             self.directory(names, node.mode)
@@ -115,15 +116,15 @@ class SeedPlanner:
         if names in self._directories:
             raise FsError(errno.EISDIR, f"{_text(names)} is a directory, where a file is to be seeded")
         key = EntryKey(self.directory(names[:-1]), _checked(names[-1]))
-        self.keys.add(key)
+        self.seeded_keys.add(key)
         present = self._child(key)
         if present is not None and present.directory is not None:
             raise FsError(errno.EISDIR, f"{_text(names)} is a directory, where a file is to be seeded")
-        if present is None or self._gives_way(present, key, node):
-            self._make(key, node, present)
+        if present is None or self._replaces(node, present, key):
+            self._add_newer(key, node, present)
 
     def directory(self, names: PathNames, mode: int = DIRECTORY_MODE) -> int:
-        """Return the directory at *names*, a new one with *mode* if there is none. Errors: ENOTDIR, ENAMETOOLONG."""
+        """Return the directory at *names*. If there is none, seed one with *mode*. Errors: ENOTDIR, ENAMETOOLONG."""
         known = self._directories.get(names)
         if known is None:
             known = self._directories[names] = self._find_directory(names, mode)
@@ -132,17 +133,20 @@ class SeedPlanner:
     def _find_directory(self, names: PathNames, mode: int) -> int:
         key = EntryKey(self.directory(names[:-1]), _checked(names[-1]))
         present = self._child(key)
-        if key in self.keys or (present is not None and present.directory is None):
+        if key in self.seeded_keys or (present is not None and present.directory is None):
             raise FsError(errno.ENOTDIR, f"{_text(names)} is no directory, where one is to be seeded")
         return self._add(key, SeedNode(mode)) if present is None else present.ino
 
     def _child(self, key: EntryKey) -> Inode | None:
         return self._tree.child(*key) if key.parent in self._tree.inodes else None
 
-    def _gives_way(self, present: Inode, key: EntryKey, node: SeedNode) -> bool:
-        """Whether *node* is to replace what is *present*; a seed goes then, and a stored file is hidden."""
+    def _replaces(self, node: SeedNode, present: Inode, key: EntryKey) -> bool:
+        """Return whether *node* replaces the inode *present* at *key*.
+
+        If so, this plans to remove *present* if it is a seed, and to hide it if it is stored.
+        """
         if present.ino in self._index.homes:
-            if _is(present, node):
+            if _is_same(present, node):
                 return False
             self._draft.unlink(present.ino)
         elif self._terms.keep:
@@ -152,8 +156,8 @@ class SeedPlanner:
             self._shadowed[key] = self._tree.directory(key.parent).entries[key.name]
         return True
 
-    def _make(self, key: EntryKey, node: SeedNode, replaced: Inode | None) -> None:
-        """Make *node* at *place*, modified later than what was seen there."""
+    def _add_newer(self, key: EntryKey, node: SeedNode, replaced: Inode | None) -> None:
+        """Add *node* at *key* with a modification time that differs from what anybody saw of *replaced*."""
         ino = self._add(key, node)
         if replaced is not None:
             modified_ns = stamp(self._now_ns, replaced.attributes.mtime_ns, replaced.shown)
@@ -165,9 +169,9 @@ class SeedPlanner:
         new = NewInode(node.mode, self._terms.uid, self._terms.gid, target=node.target)
         attributes = first_attributes(self._draft.attributes(key.parent), new, self._now_ns)
         self._modify(key.parent, +1 if attributes.is_directory else 0)
-        self._draft.add(ino, attributes._replace(size=node.whole.size) if attributes.is_regular else attributes)
+        self._draft.add(ino, attributes._replace(size=node.content.size) if attributes.is_regular else attributes)
         self._draft.put_entry(key.parent, key.name, ino)
-        self._draft.put_chunks(ino, node.whole.chunks)
+        self._draft.put_chunks(ino, node.content.chunks)
         self._homes[ino] = key
         return ino
 
@@ -178,27 +182,31 @@ class SeedPlanner:
             self._draft.count_link(directory, links)
 
     def name_skill(self, top: PathNames, name: str, description: str) -> None:
-        """Let all that was put be the skill of the directory at *top*."""
-        self._skills[self.directory(top)] = SeededSkill(name, description, frozenset(self.keys), self._parts(top))
+        """Make everything that was put the skill of the directory at *top*."""
+        self._skills[self.directory(top)] = SeededSkill(
+            name, description, frozenset(self.seeded_keys), self._parts(top)
+        )
 
     def _parts(self, top: PathNames) -> frozenset[tuple[bytes, int]]:
-        filled, depth = {key.parent for key in self.keys}, len(top) + 1
-        deep = (
-            names for names, ino in self._directories.items() if ino in filled and names[: depth - 1] == top != names
-        )
-        return frozenset((names[depth - 1], self._directories[names[:depth]]) for names in deep)
+        """Return name and number of each directory directly in *top* that contains seeded files at any depth."""
+        filled, depth = {key.parent for key in self.seeded_keys}, len(top)
+        below = (names for names, ino in self._directories.items() if ino in filled and names[:depth] == top != names)
+        return frozenset((names[depth], self._directories[names[: depth + 1]]) for names in below)
 
     # --- removing
 
     def remove_all(self, keys: Iterable[EntryKey], directories: Iterable[int] = ()) -> None:
-        """Let the seeds at *places* go, and seeded *directories* with them if nothing is left in those."""
-        doomed = list(keys)
-        for key in doomed:
+        """Remove the seeds at *keys*, and the seeded directories that this empties.
+
+        Of other seeded *directories* those are removed that are empty too.
+        """
+        removed = list(keys)
+        for key in removed:
             self._remove(key)
-        self._prune((*(key.parent for key in doomed), *directories))
+        self._remove_empty((*(key.parent for key in removed), *directories))
 
     def _remove(self, key: EntryKey) -> None:
-        """Let the seed at *place* go, if one stands there; what was hidden under it is seen again."""
+        """Remove the seed at *key*, if there is one. The entry that it hid becomes visible again."""
         self._given_up.add(key)
         present = self._child(key)
         if present is None or present.ino not in self._index.homes or present.directory is not None:
@@ -209,28 +217,29 @@ class SeedPlanner:
         shadow = self._index.shadowed.get(key)
         if shadow is None:
             self._draft.drop_entry(*key)
-            self._gone.add(key)
+            self._removed_keys.add(key)
         else:
             self._draft.put_entry(*key, shadow.ino)
             self._restored.append(key)
 
-    def _prune(self, directories: Iterable[int]) -> None:
-        """Let seeded *directories* in which nothing is left go too, and those above that then are empty."""
+    def _remove_empty(self, directories: Iterable[int]) -> None:
+        """Remove seeded *directories* that are empty, and then seeded directories above them that are empty too."""
         filled = {home.parent for home in self._homes.values()}
         for start in directories:
             ino = start
-            while ino in self._index.homes and ino not in filled and self._is_bare(ino):
+            while ino in self._index.homes and ino not in filled and self._is_emptied(ino):
                 home = self._index.homes[ino]
-                if home not in self._gone:
-                    self._gone.add(home)
+                if home not in self._removed_keys:
+                    self._removed_keys.add(home)
                     self._draft.modify(home.parent)
                     self._draft.count_link(home.parent, -1)
                     self._draft.drop_entry(*home)
                     self._draft.unlink(ino)
                 ino = home.parent
 
-    def _is_bare(self, ino: int) -> bool:
-        return all(EntryKey(ino, name) in self._gone for name in self._tree.directory(ino).entries)
+    def _is_emptied(self, ino: int) -> bool:
+        """Whether this plan removes every entry that directory *ino* has in the tree."""
+        return all(EntryKey(ino, name) in self._removed_keys for name in self._tree.directory(ino).entries)
 
     def plan(self) -> SeedPlan:
         """Return the finished plan."""
@@ -241,7 +250,7 @@ class SeedPlanner:
             shadowed=self._shadowed,
             restored=tuple(self._restored),
             kept=self._kept,
-            given_up=frozenset(self._given_up - self.keys),
+            given_up=frozenset(self._given_up - self.seeded_keys),
             skills=self._skills,
             removed=self._removed,
         )
@@ -252,12 +261,11 @@ def _answered_at_root(skills: Iterable[SeededSkill]) -> tuple[DropEntry, ...]:
     return tuple(DropEntry(ROOT, name) for name in sorted({name for skill in skills for name, _ in skill.parts}))
 
 
-def _is(inode: Inode, node: SeedNode) -> bool:
-    """Whether *inode* is what *node* would make."""
+def _is_same(inode: Inode, node: SeedNode) -> bool:
+    """Whether seeding *node* would make an inode equal to *inode*."""
     attributes: Attributes = inode.attributes
-    same = attributes.mode == node.mode and attributes.target == node.target
-    content = (attributes.size, inode.chunks) if attributes.is_regular else (0, {})
-    return same and content == (node.whole.size, node.whole.chunks)
+    content = FileContent(attributes.size, inode.chunks) if attributes.is_regular else FileContent()
+    return (attributes.mode, attributes.target, content) == (node.mode, node.target, node.content)
 
 
 def _checked(name: bytes) -> bytes:

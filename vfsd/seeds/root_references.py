@@ -1,8 +1,8 @@
-"""Lookups that forgive: what a name at the root means to somebody who takes the directory of a skill for the root.
+"""What a name at the root means to a model that takes the directory of a skill for the root.
 
 Models read ``references/x.md`` where the file is ``/skills/NAME/references/x.md``. If the seeded skills give that name
-one meaning, it is answered. Pure: nothing here enters the tree. A *virtual directory* is answered and not in the tree;
-its number is used by nothing else, except by the directory that it may become.
+one meaning, it is answered. Nothing here changes the tree. A *virtual directory* is answered and not in the tree.
+Nothing else uses its inode number, except the directory that it may become.
 """
 
 import errno
@@ -83,9 +83,9 @@ class RootReferences:
         return self.virtual(ino) or self._tree.inode(ino)
 
     def attributes(self, virtual: VirtualDirectory) -> Attributes:
-        """Return the attributes of *virtual*: whoever may make names at the root may make it real. Errors: ESTALE.
+        """Return the attributes of *virtual*: who may create names at the root may make it real. Errors: ESTALE.
 
-        A link count of one means that nobody counts (as in btrfs): otherwise ``find`` assumes no subdirectories.
+        A link count of one means that links are not counted, as in btrfs. With two, ``find`` assumes no subdirectories.
         """
         if self.find(virtual.names) is not virtual:
             raise FsError(errno.ESTALE)

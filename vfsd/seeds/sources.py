@@ -1,7 +1,8 @@
-"""Reading skills and other seeds from a disk. Blocking: for commands, and for a thread of the daemon before it mounts.
+"""Reading skills and other seeds from disk.
 
-It must never follow a link out of a tree that is seeded as it is: there links stay links. In a skill they are followed,
-for what they lead to would be missing where the skill is shown.
+These functions block: they are for commands, and for a thread of the daemon before it mounts. A tree that is not a
+skill is seeded as it is: a symbolic link in it stays one and must never be followed, because it may lead out of the
+tree. In a skill symbolic links are followed, because their targets would be missing where the skill is shown.
 """
 
 import errno
@@ -19,11 +20,11 @@ from vfsd.tree.change import PERMISSIONS
 from vfsd.tree.plan_subtree import FileContent
 
 SKILLS = "/skills"
-"""Where skills are shown unless told otherwise."""
+"""Where skills are shown unless a destination is given."""
 
 
 class SeedSource(NamedTuple):
-    """Something to be seeded at *dest*: *nodes* by their names below it. *skill* says that it is a skill."""
+    """What to seed at *dest*: *nodes* by their paths below it. If it is a skill, *skill* is its front matter."""
 
     dest: bytes
     nodes: dict[PathNames, SeedNode]
@@ -31,7 +32,7 @@ class SeedSource(NamedTuple):
 
 
 def check_sources(skills: tuple[SeedSpec, ...], seeds: tuple[SeedSpec, ...]) -> None:
-    """See whether these are skills, and anything at all, before a mount is begun. Raises UsageError."""
+    """Check that *skills* are skills and that *seeds* exist, before a mount starts. Raises UsageError."""
     for given in skills:
         _front_matter(given.source)
     for given in seeds:
@@ -40,7 +41,7 @@ def check_sources(skills: tuple[SeedSpec, ...], seeds: tuple[SeedSpec, ...]) -> 
 
 
 def read_skill(given: SeedSpec) -> SeedSource:
-    """Read a skill's directory. Raises UsageError if it cannot be read, or is none."""
+    """Read the directory of a skill. Raises UsageError if it cannot be read or is not a skill."""
     skill = _front_matter(given.source)
     dest = f"{SKILLS}/{skill.name}" if given.dest is None else given.dest
     return SeedSource(os.fsencode(dest), _read(given.source, links=False), skill)
@@ -60,12 +61,12 @@ def _front_matter(source: str) -> FrontMatter:
 
 def read_seed(given: SeedSpec) -> SeedSource:
     """Read any file or tree. Raises UsageError if it cannot be read."""
-    assert given.dest is not None, "a seed has no usual place"
+    assert given.dest is not None, "the command line requires a destination for a seed"
     return SeedSource(os.fsencode(given.dest), _read(given.source, links=True))
 
 
 def read_sources(skills: tuple[SeedSpec, ...], seeds: tuple[SeedSpec, ...]) -> list[SeedSource]:
-    """Read all that a mount is to begin with: seeds first, so that a skill may lie among them. Raises UsageError."""
+    """Read all that a mount starts with. Seeds come first, so a skill may lie within one. Raises UsageError."""
     return [*map(read_seed, seeds), *map(read_skill, skills)]
 
 
@@ -84,7 +85,7 @@ def _walk(
     info = path.stat(follow_symlinks=not links)
     mode = stat.S_IFMT(info.st_mode) | (info.st_mode & PERMISSIONS)
     if stat.S_ISLNK(mode):
-        yield names, SeedNode(stat.S_IFLNK | 0o777, FileContent(), os.readlink(os.fsencode(path)))  # noqa: PTH115 (as it is)
+        yield names, SeedNode(stat.S_IFLNK | 0o777, FileContent(), os.readlink(os.fsencode(path)))  # noqa: PTH115 (bytes, exactly as the link has them)
     elif stat.S_ISREG(mode):
         yield names, SeedNode(mode, FileContent.of(path.read_bytes()))
     elif not stat.S_ISDIR(mode):

@@ -35,7 +35,7 @@ from vfsd.tree.change import (
     PutChunks,
     PutEntry,
     PutInode,
-    own,
+    copy_views,
 )
 
 _MEMINFO = Path("/proc/meminfo")
@@ -103,7 +103,7 @@ class MemoryClaim(Claim):
     async def commit(self, change: Change) -> None:
         """See :meth:`Claim.commit`."""
         self.raise_if_unusable()
-        for _ in own((change,)):
+        for _ in copy_views((change,)):
             pass
         held = self._store.held[self.scope]
         for op in change.ops:

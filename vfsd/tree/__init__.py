@@ -1,6 +1,9 @@
-"""The pure rules of a POSIX tree: what may change, and how. No I/O, no await, no clock.
+"""The rules of a POSIX tree: what may change, and how. Pure: no I/O, no await, no clock.
 
-``change`` is the vocabulary, ``inode`` what memory holds, ``tree`` applies changes, ``names``, ``attributes``
-and ``data`` plan them. Nothing here may import trio, redis or pyfuse3, or any other part of the project than
-:mod:`vfsd.errors` and :mod:`vfsd.clock`.
+``change`` defines the operations of which every change consists. ``inode`` and ``tree`` are what memory holds; only
+``Tree`` applies changes. ``plan_names``, ``plan_attributes``, ``plan_content`` and ``plan_subtree`` plan changes with a
+``draft``. ``chunks`` does the arithmetic of file content, and ``limits`` checks a change against the limits of a scope.
+
+Of vfsd nothing but ``errors`` and ``clock`` may be imported here; trio, redis and pyfuse3 never (see
+``tests/test_architecture.py``).
 """

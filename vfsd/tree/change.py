@@ -1,7 +1,7 @@
-"""The vocabulary of changes: everything that can happen to a tree is a tuple of these six operations.
+"""The operations of which every change of a tree consists. There are six.
 
-Planning produces a :class:`Change`, a store makes it durable, the tree applies it, hydration replays it.
-Operations are values: they carry whole new records, never "add one", so that applying one twice is harmless.
+Planning produces a :class:`Change`, a store makes it durable, the tree applies it, and hydration replays it.
+An operation carries a complete new record, never a difference such as "add one". So applying it twice does no harm.
 """
 
 import stat
@@ -19,9 +19,9 @@ ROOT = 1
 
 
 class Attributes(NamedTuple):
-    """All of an inode but its content and entries. Immutable: a change replaces it whole.
+    """All of an inode except its content and its entries. Immutable: a change replaces all of it.
 
-    Times are nanoseconds since the epoch; ``size`` is bytes; ``target`` is a symbolic link's, as given.
+    Times are nanoseconds since the epoch. ``size`` is in bytes. ``target`` is the target of a symbolic link, as given.
     """
 
     mode: int
@@ -48,16 +48,16 @@ class Attributes(NamedTuple):
 
 
 class PutInode(NamedTuple):
-    """Create the inode, or give it new attributes."""
+    """Create inode *ino*, or replace its attributes."""
 
     ino: int
     attributes: Attributes
 
 
 class DropInode(NamedTuple):
-    """The last link of the inode is gone, and its content with it.
+    """Remove inode *ino*, which has lost its last link, and its content.
 
-    *attributes* are what a descriptor that is still open goes on seeing; they are not stored.
+    *attributes* are what a descriptor that is still open continues to see. They are not stored.
     """
 
     ino: int
@@ -65,7 +65,10 @@ class DropInode(NamedTuple):
 
 
 class PutEntry(NamedTuple):
-    """Let *name* in directory *parent* mean inode *ino*. *cookie* is its place in a listing, never used before."""
+    """Make *name* in directory *parent* an entry for inode *ino*.
+
+    *cookie* is its position in listings. A new name gets a cookie that the directory has never used.
+    """
 
     parent: int
     name: bytes
@@ -81,18 +84,18 @@ class DropEntry(NamedTuple):
 
 
 Chunk: TypeAlias = bytes | memoryview
-"""Content of one chunk; in a planned change it may be a view of the buffer it came in."""
+"""Content of one chunk. In a planned change it may be a view of the buffer that the request came in."""
 
 
 class PutChunks(NamedTuple):
-    """Replace whole chunks, by number. A chunk shorter than the chunk size is followed by zeros."""
+    """Replace *chunks* of file *ino*, by number. A chunk shorter than :data:`CHUNK_SIZE` is followed by zeros."""
 
     ino: int
     chunks: Mapping[int, Chunk]
 
 
 class DropChunks(NamedTuple):
-    """Let chunks read as zeros; *numbers* None means all of them."""
+    """Remove chunks of file *ino*: they read as zeros. *numbers* None means all of them."""
 
     ino: int
     numbers: tuple[int, ...] | None
@@ -102,9 +105,9 @@ Op: TypeAlias = PutInode | DropInode | PutEntry | DropEntry | PutChunks | DropCh
 
 
 class Change(NamedTuple):
-    """What one mutation does, all or nothing.
+    """What one mutation does: all of *ops*, or nothing.
 
-    *grows* says that the scope needs more room afterwards: a full store refuses such a change, and only such.
+    *grows* says that the scope needs more room afterwards. A full store refuses a change that grows, and no other.
     """
 
     ops: tuple[Op, ...]
@@ -112,7 +115,7 @@ class Change(NamedTuple):
 
 
 def content_size(changes: Iterable[Change]) -> int:
-    """Return the bytes of content that *changes* carry."""
+    """Return how many bytes of content *changes* carry."""
     size = 0
     for change in changes:
         for op in change.ops:
@@ -121,33 +124,34 @@ def content_size(changes: Iterable[Change]) -> int:
     return size
 
 
-def own(changes: Iterable[Change]) -> Iterator[None]:
-    """Let the chunks of *changes* be bytes of their own, one at each step: a view would hold all it is part of.
+def copy_views(changes: Iterable[Change]) -> Iterator[None]:
+    """Replace the views among the chunks of *changes* by bytes, one chunk at each step of the iterator.
 
-    Copying costs as much as a store on the same host takes. So a store may take these steps while it waits for its
-    answer; what it leaves is done when the change is applied.
+    A view would keep the complete buffer of its request in memory. Copying takes as long as a store on the same host
+    takes to answer. So a store may take these steps while it waits for its answer. :meth:`vfsd.tree.tree.Tree.apply`
+    copies the chunks that are left.
     """
     for change in changes:
         for op in change.ops:
             if isinstance(op, PutChunks):
-                yield from _own(op.chunks)
+                yield from _copy_views(op.chunks)
 
 
-def _own(chunks: Mapping[int, Chunk]) -> Iterator[None]:
+def _copy_views(chunks: Mapping[int, Chunk]) -> Iterator[None]:
     for number, chunk in chunks.items():
         if isinstance(chunk, memoryview):
-            assert isinstance(chunks, dict), "views come from planning, which makes a dict of them"
+            assert isinstance(chunks, dict), "only planning makes views, and it puts them into a dict"
             chunks[number] = bytes(chunk)
             yield
 
 
 class Limits(NamedTuple):
-    """How much a scope may hold: bytes of content, files of all kinds, bytes in one file. None or 0 is no limit."""
+    """How much a scope may hold: bytes of content, files of all kinds, bytes in one file. None or 0 means no limit."""
 
     max_bytes: int | None = None
     max_files: int | None = None
     max_file_bytes: int | None = None
 
     def changed_by(self, other: "Limits") -> "Limits":
-        """Return these limits, but for those that *other* names."""
-        return Limits(*(mine if given is None else given for mine, given in zip(self, other, strict=True)))
+        """Return these limits, with those replaced that are not None in *other*."""
+        return Limits(*(present if new is None else new for present, new in zip(self, other, strict=True)))

@@ -1,7 +1,7 @@
-"""The content of a regular file as sparse chunks: pure arithmetic over a mapping from chunk number to bytes.
+"""The content of a regular file as sparse chunks: arithmetic over a mapping from chunk number to bytes.
 
-A missing chunk is zeros; a short one is followed by zeros; an all-zero chunk is never kept. Nothing here
-changes its arguments.
+A missing chunk reads as zeros. A short chunk is followed by zeros. A chunk of nothing but zeros is never kept. No
+function here changes its arguments.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _ZEROS = bytes(CHUNK_SIZE)
 
 
 def read_chunks(chunks: Mapping[int, bytes], size: int, offset: int, length: int) -> bytes:
-    """Return the bytes from *offset*, at most *length*, of a file that is *size* bytes long."""
+    """Return at most *length* bytes from *offset* of a file that is *size* bytes long."""
     end = min(offset + length, size)
     if offset >= end:
         return b""
@@ -26,7 +26,7 @@ def read_chunks(chunks: Mapping[int, bytes], size: int, offset: int, length: int
 
 
 def _piece(chunks: Mapping[int, bytes], number: int, start: int, end: int) -> bytes:
-    """Return bytes *start* to *end* of one chunk, with the zeros it does not hold."""
+    """Return the bytes from *start* to *end* of one chunk, filled up with the zeros that it does not hold."""
     chunk = chunks.get(number, b"")
     if start == 0 and end == len(chunk):
         return chunk
@@ -36,9 +36,10 @@ def _piece(chunks: Mapping[int, bytes], number: int, start: int, end: int) -> by
 
 
 def write_chunks(chunks: Mapping[int, bytes], offset: int, data: bytes) -> dict[int, Chunk]:
-    """Return the chunks, by number, that differ once *data* stands at *offset*.
+    """Return the chunks, by number, that writing *data* at *offset* changes.
 
-    A chunk that has become all zeros is returned as ``b""``: it is to be dropped. Whole ones are not copied yet.
+    A chunk that consists of zeros afterwards is returned as ``b""``: it must be dropped. A chunk that *data* fills
+    completely is returned as a view of *data*, not as a copy, unless it is all of *data*.
     """
     changed: dict[int, Chunk] = {}
     view = memoryview(data)
@@ -48,32 +49,33 @@ def write_chunks(chunks: Mapping[int, bytes], offset: int, data: bytes) -> dict[
         length = min(CHUNK_SIZE - start, end - position)
         piece = view[position - offset : position - offset + length]
         if length == CHUNK_SIZE < len(data):
-            changed[number] = piece if piece[0] else _sparse(bytes(piece))
+            # Only a chunk that begins with a zero can be all zeros: looking at one byte saves most copies.
+            changed[number] = piece if piece[0] else _empty_if_zeros(bytes(piece))
         else:
-            changed[number] = _sparse(_overlaid(chunks.get(number, b""), start, bytes(piece)))
+            changed[number] = _empty_if_zeros(_overwritten(chunks.get(number, b""), start, bytes(piece)))
         position += length
     return changed
 
 
-def _overlaid(chunk: bytes, start: int, piece: bytes) -> bytes:
-    """Return *chunk* with *piece* laid over it from *start*, zeros filling a gap before it."""
+def _overwritten(chunk: bytes, start: int, piece: bytes) -> bytes:
+    """Return *chunk* overwritten by *piece* from *start*. If the chunk ends before *start*, zeros fill the gap."""
     if start == 0 and len(piece) >= len(chunk):
         return piece
     head = chunk[:start]
     return b"".join((head, _ZEROS[: start - len(head)], piece, chunk[start + len(piece) :]))
 
 
-def _sparse(chunk: bytes) -> bytes:
-    """Return *chunk*, or nothing if it is all zeros (the comparison stops at the first other byte)."""
+def _empty_if_zeros(chunk: bytes) -> bytes:
+    """Return *chunk*, or ``b""`` if it is all zeros. The comparison stops at the first byte that is not zero."""
     return b"" if chunk == _ZEROS[: len(chunk)] else chunk
 
 
 def cut_chunks(chunks: Mapping[int, bytes], size: int) -> tuple[dict[int, bytes], tuple[int, ...]]:
-    """Return what truncating to *size* does: chunks that become shorter, and the numbers of those that go."""
+    """Return what truncating to *size* does: the chunks that become shorter, and the numbers of those to drop."""
     boundary, kept = divmod(size, CHUNK_SIZE)
     dropped = tuple(number for number in chunks if number > boundary or (number == boundary and not kept))
-    edge = chunks.get(boundary, b"")
-    if not kept or len(edge) <= kept:
+    last = chunks.get(boundary, b"")
+    if not kept or len(last) <= kept:
         return {}, dropped
-    shorter = _sparse(edge[:kept])
+    shorter = _empty_if_zeros(last[:kept])
     return ({boundary: shorter}, dropped) if shorter else ({}, (*dropped, boundary))

@@ -1,7 +1,7 @@
-"""A change in the making: the one place where attributes are re-stamped, links counted and names moved.
+"""Drafts of changes: only here do planners set times, count links, and put and drop names.
 
-Planners read the tree through a draft, say what should become different, and take the finished
-:class:`~vfsd.tree.change.Change`. The tree itself is never touched; a planner that raises has changed nothing.
+A planner reads attributes through a draft, tells it what should change, and takes the finished
+:class:`~vfsd.tree.change.Change`. A draft never changes the tree. So a planner that raises has changed nothing.
 """
 
 import errno
@@ -27,17 +27,19 @@ from vfsd.tree.tree import Tree
 NAME_MAX = 255
 """Longest name in bytes (:manpage:`pathconf(3)`, NAME_MAX on Linux)."""
 
-
 MAX_LEAD = 1_000 * MILLISECOND
-"""How far (ns) a stamp may run ahead of the clock. If it is further ahead, the clock was set back: follow the clock."""
+"""How far (ns) a modification time may be ahead of the clock.
+
+If it is further ahead, the clock was set back: then the next time follows the clock.
+"""
 
 
 def stamp(now_ns: int, last_ns: int, shown: bool) -> int:
     """Return the modification time (ns) for a change at *now_ns* of what was last modified at *last_ns*.
 
-    Agents compare modification times in milliseconds. So if *shown* says that somebody has seen *last_ns*, the stamp is
-    a whole millisecond later, even if that is a little ahead of the clock. A stamp that is ahead stays: the clock may
-    still be in the millisecond that was seen before it.
+    Agents compare modification times in milliseconds. So if *shown* says that somebody has seen *last_ns*, the new time
+    is a full millisecond later, even if that is a little ahead of the clock. A time that is ahead of the clock never
+    goes back to it: the clock may still be within a millisecond that somebody has seen.
     """
     if last_ns - now_ns > MAX_LEAD:
         return now_ns
@@ -47,7 +49,7 @@ def stamp(now_ns: int, last_ns: int, shown: bool) -> int:
 
 
 class Draft:
-    """Collects what one mutation at time *now_ns* changes of *tree*."""
+    """Collects what one mutation of *tree* at time *now_ns* changes."""
 
     def __init__(self, tree: Tree, now_ns: int) -> None:
         self.tree = tree
@@ -59,22 +61,22 @@ class Draft:
         self._content: list[Op] = []
 
     def attributes(self, ino: int) -> Attributes:
-        """Return the attributes of *ino* as this draft leaves them; ESTALE if there is no such inode."""
+        """Return the attributes of *ino* after the changes of this draft. Errors: ESTALE (no such inode)."""
         drafted = self._attributes.get(ino)
         return self.tree.inode(ino).attributes if drafted is None else drafted
 
     def add(self, ino: int, attributes: Attributes) -> None:
-        """Bring in a new inode, with all its attributes."""
+        """Add a new inode, with all its attributes."""
         self._attributes[ino] = attributes
 
     def update(self, ino: int, **fields: Any) -> None:
-        """Give *ino* other attributes; its change time is stamped, and does not go back where it ran ahead."""
+        """Replace *fields* of the attributes of *ino*, and set its change time, which never goes back."""
         present = self.attributes(ino)
         changed_ns = stamp(self._modified_ns.get(ino, self.now_ns), present.ctime_ns, shown=False)
         self._attributes[ino] = present._replace(ctime_ns=changed_ns, **fields)
 
     def modify(self, ino: int, **fields: Any) -> None:
-        """As :meth:`update`, for a change of what *ino* contains: its modification time moves too."""
+        """Do what :meth:`update` does, for a change of what *ino* contains: this sets its modification time too."""
         inode = self.tree.inode(ino)
         modified_ns = stamp(self.now_ns, inode.attributes.mtime_ns, inode.shown)
         self._modified_ns[ino] = modified_ns
@@ -85,25 +87,25 @@ class Draft:
         self.update(ino, nlink=self.attributes(ino).nlink + difference)
 
     def unlink(self, ino: int) -> None:
-        """Take one link from *ino*; a directory's two (its name, its own dot) go together."""
+        """Remove one link from *ino*. A directory loses both at once: its name, and its own ``.``."""
         attributes = self.attributes(ino)
         self.update(ino, nlink=0 if attributes.is_directory else attributes.nlink - 1)
 
     def put_entry(self, parent: int, name: bytes, ino: int) -> None:
-        """Let *name* in *parent* mean *ino*; a name that is there already keeps its place in listings."""
+        """Make *name* in *parent* an entry for *ino*. A name that exists keeps its position in listings."""
         self._names.append(PutEntry(parent, name, ino, self._cookie(parent, name)))
 
     def _cookie(self, parent: int, name: bytes) -> int:
-        """Return the place of *name* in listings of *parent*, which may be a directory that this draft brings in."""
-        following = self._cookies.get(parent, FIRST_COOKIE)
+        """Return the cookie of *name* in *parent*, which may be a directory that this draft adds."""
+        next_cookie = self._cookies.get(parent, FIRST_COOKIE)
         if parent in self.tree.inodes or parent not in self._attributes:
             directory = self.tree.directory(parent)
             present = directory.entries.get(name)
             if present is not None:
                 return present.cookie
-            following = max(following, directory.next_cookie)
-        self._cookies[parent] = following + 1
-        return following
+            next_cookie = max(next_cookie, directory.next_cookie)
+        self._cookies[parent] = next_cookie + 1
+        return next_cookie
 
     def drop_entry(self, parent: int, name: bytes) -> None:
         """Remove *name* from *parent*."""
@@ -115,12 +117,12 @@ class Draft:
             self._content.append(PutChunks(ino, dict(chunks)))
 
     def drop_chunks(self, ino: int, numbers: tuple[int, ...] | None) -> None:
-        """Let chunks of *ino* read as zeros: those numbered, or all (None)."""
+        """Remove chunks of *ino*, so that they read as zeros: those with these *numbers*, or all (None)."""
         if numbers is None or numbers:
             self._content.append(DropChunks(ino, numbers))
 
     def change(self, *, grows: bool) -> Change:
-        """Return the finished change: inodes before the names that mean them, drops last."""
+        """Return the finished change: inodes come before the names that lead to them, removed inodes come last."""
         puts: list[Op] = []
         drops: list[Op] = []
         for ino, attributes in self._attributes.items():
@@ -132,13 +134,13 @@ class Draft:
 
 
 def check_name(name: bytes) -> None:
-    """Refuse a name that no directory may hold: ENAMETOOLONG. The kernel has sorted out ``/``, ``.`` and NUL."""
+    """Refuse a name that is too long. The kernel never sends ``/``, ``.`` or NUL here. Errors: ENAMETOOLONG."""
     if len(name) > NAME_MAX:
         raise FsError(errno.ENAMETOOLONG)
 
 
-def living_directory(tree: Tree, ino: int) -> Directory:
-    """Return directory *ino* for putting a name into it; ENOENT if it has itself been removed."""
+def linked_directory(tree: Tree, ino: int) -> Directory:
+    """Return directory *ino*, which must still have a name itself. Errors: ENOENT (removed), ENOTDIR, ESTALE."""
     directory = tree.directory(ino)
     if tree.inode(ino).is_orphan:
         raise FsError(errno.ENOENT)

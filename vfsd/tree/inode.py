@@ -1,8 +1,13 @@
-"""What memory holds of a file: its attributes, and the entries or chunks behind them.
+"""What memory holds of a file of any kind: its attributes, and its entries or chunks.
 
 Plain data without locks. Attributes, entries and chunks change only when :class:`vfsd.tree.tree.Tree` applies a change.
-Two notes are no part of a change: ``lookups`` is the kernel's lookup count, and only :mod:`vfsd.fuse` writes it, beside
-the reply that the kernel counts; ``shown`` is set by whoever lets a reader see the modification time.
+Two fields are not part of any change:
+
+* ``lookups``, the kernel's lookup count. It grows where :mod:`vfsd.fuse` builds the reply that the kernel counts.
+  :meth:`vfsd.scope.volume.Volume.forget` lowers it. When a virtual directory becomes real,
+  :class:`vfsd.seeds.root_references.RootReferences` hands its count over.
+* ``shown``. Code that shows a modification time to a reader sets it. ``Tree`` clears it when the next time looks
+  different.
 """
 
 from collections.abc import Iterator
@@ -14,13 +19,13 @@ MILLISECOND = 1_000_000
 """Nanoseconds in a millisecond, the unit in which many programs compare times."""
 
 FIRST_COOKIE = 3
-"""Cookies 1 and 2 stand for ``.`` and ``..`` in a listing."""
+"""The first cookie of an entry. In a listing cookies 1 and 2 stand for ``.`` and ``..``."""
 
 
 def look_alike(one_ns: int, other_ns: int) -> bool:
-    """Return whether a program that compares milliseconds may take two times for the same.
+    """Return whether two times (ns) may be equal to a program that compares milliseconds.
 
-    Most programs cut a time off to its millisecond; Node's ``Stats.mtime`` rounds it. Both count.
+    Most programs cut a time off to its millisecond. Node's ``Stats.mtime`` rounds it. Both are taken into account.
     """
     half = MILLISECOND // 2
     cut_off = one_ns // MILLISECOND == other_ns // MILLISECOND
@@ -28,7 +33,7 @@ def look_alike(one_ns: int, other_ns: int) -> bool:
 
 
 class Entry(NamedTuple):
-    """One name in a directory: the inode it means, and its place in listings."""
+    """What a directory has under one name: the inode number, and the position in listings."""
 
     ino: int
     cookie: int
@@ -37,8 +42,9 @@ class Entry(NamedTuple):
 class Directory:
     """The entries of a directory, in the order of their cookies, which only grow.
 
-    A listing continues with "entries that have a greater cookie", so names that come or go meanwhile disturb no
-    listing. ``as_parents`` is the ``parents`` tuple of every inode whose only name is here: shared, to save memory.
+    A listing continues with the entries that have a greater cookie. So names that are added or removed meanwhile do not
+    disturb it. ``as_parents`` is the ``parents`` tuple of every inode whose only name is here: they share it, to save
+    memory.
     """
 
     __slots__ = ("as_parents", "entries", "next_cookie", "parent")
@@ -50,7 +56,7 @@ class Directory:
         self.next_cookie = FIRST_COOKIE
 
     def put(self, name: bytes, entry: Entry) -> None:
-        """Set *name*. A new name has the highest cookie and goes last; a present one keeps its cookie."""
+        """Set *name*. A new name comes last and must have the highest cookie. A name that exists keeps its cookie."""
         self.entries[name] = entry
         self.next_cookie = max(self.next_cookie, entry.cookie + 1)
 
@@ -59,7 +65,7 @@ class Directory:
         self.entries.pop(name, None)
 
     def newer_than(self, cookie: int) -> Iterator[tuple[bytes, Entry]]:
-        """Yield the entries made after *cookie*, newest first. The cost grows with their number only."""
+        """Yield the entries with a cookie greater than *cookie*, newest first. The cost grows with their number."""
         for name in reversed(self.entries):
             entry = self.entries[name]
             if entry.cookie <= cookie:
@@ -70,10 +76,10 @@ class Directory:
 class Inode:
     """A file of any kind in memory.
 
-    ``chunks`` is content by chunk number (regular files), ``directory`` the entries (directories). ``lookups`` is the
-    kernel's lookup count; an inode without links lives until the count is zero. ``shown`` says that somebody has seen
-    the present modification time, or one that looks like it. ``parents`` are the directories that hold a name of it,
-    one for each name; a directory has ``directory.parent`` instead.
+    ``chunks`` is the content of a regular file, by chunk number. ``directory`` is what a directory contains.
+    ``lookups`` is the kernel's lookup count: an inode without links is kept until the count is zero. ``shown`` says
+    that somebody has seen the present modification time, or one that looks like it. ``parents`` are the directories
+    that hold a name of the inode, one for each name. A directory has ``directory.parent`` instead.
     """
 
     __slots__ = ("attributes", "chunks", "directory", "ino", "lookups", "parents", "shown")
@@ -89,5 +95,5 @@ class Inode:
 
     @property
     def is_orphan(self) -> bool:
-        """Whether it has no name left: it lives in memory alone, for those who have it open."""
+        """Whether it has no name left. Only memory has it then, because somebody has it open."""
         return self.attributes.nlink == 0

@@ -1,4 +1,4 @@
-"""Planning what happens to attributes: chmod, chown, utimens, truncate and extended attributes.
+"""Planning changes of attributes: chmod, chown, utimens, truncate and extended attributes.
 
 Sources: :manpage:`inode(7)`, :manpage:`truncate(2)`, :manpage:`utimensat(2)`, :manpage:`xattr(7)`.
 """
@@ -13,13 +13,13 @@ from vfsd.tree.draft import Draft
 from vfsd.tree.tree import Tree
 
 XATTRS_MAX = 65536
-"""Bytes of names and values that one inode may carry, as much as the kernel hands over in one listing."""
+"""Most bytes of names and values on one inode: as much as the kernel passes on in one listing."""
 
-_TIME_LIMIT = 2**63 - 1
+_TIME_MAX_NS = 2**63 - 1
 
 
 class NewAttributes(NamedTuple):
-    """What a setattr asks for; None leaves a field alone. Times in nanoseconds, size in bytes."""
+    """What a setattr asks for. None means no change. Times are in nanoseconds, the size is in bytes."""
 
     mode: int | None = None
     uid: int | None = None
@@ -30,7 +30,10 @@ class NewAttributes(NamedTuple):
 
 
 def plan_setattr(tree: Tree, ino: int, new: NewAttributes, now_ns: int) -> Change:
-    """Plan other attributes for *ino*, all in one. Errors: EISDIR, EINVAL (a size for what has none), ESTALE."""
+    """Plan new attributes for *ino*, all in one change.
+
+    Errors: EISDIR (a size for a directory), EINVAL (a size for a link, FIFO, socket or device), ESTALE.
+    """
     draft = Draft(tree, now_ns)
     fields = _fields(draft.attributes(ino), new)
     if new.size is None:
@@ -40,13 +43,13 @@ def plan_setattr(tree: Tree, ino: int, new: NewAttributes, now_ns: int) -> Chang
 
 
 def _fields(present: Attributes, new: NewAttributes) -> dict[str, Any]:
-    """Return the attributes that *new* names, the file type kept and times held to what is storable."""
+    """Return the attributes that *new* sets. The file type stays, and times are limited to what can be stored."""
     fields = {name: value for name, value in new._asdict().items() if value is not None}
     if new.mode is not None:
         fields["mode"] = (present.mode & ~PERMISSIONS) | (new.mode & PERMISSIONS)
     for name in ("atime_ns", "mtime_ns"):
         if name in fields:
-            fields[name] = max(-_TIME_LIMIT, min(_TIME_LIMIT, fields[name]))
+            fields[name] = max(-_TIME_MAX_NS, min(_TIME_MAX_NS, fields[name]))
     return fields
 
 
@@ -67,17 +70,18 @@ def _plan_truncate(draft: Draft, ino: int, fields: dict[str, Any]) -> Change:
 
 
 def plan_setxattr(tree: Tree, ino: int, name: bytes, value: bytes, now_ns: int) -> Change:
-    """Plan an extended attribute. Errors: ENOSPC (more than :data:`XATTRS_MAX` in all), ESTALE."""
+    """Plan to set an extended attribute. Errors: ENOSPC (more than :data:`XATTRS_MAX` in total), ESTALE."""
     draft = Draft(tree, now_ns)
     xattrs = {**dict(draft.attributes(ino).xattrs), name: value}
-    if sum(len(key) + 1 + len(content_) for key, content_ in xattrs.items()) > XATTRS_MAX:
+    # A listing ends each name with a NUL, which counts too.
+    if sum(len(each) + 1 + len(its_value) for each, its_value in xattrs.items()) > XATTRS_MAX:
         raise FsError(errno.ENOSPC)
     draft.update(ino, xattrs=tuple(xattrs.items()))
     return draft.change(grows=True)
 
 
 def plan_removexattr(tree: Tree, ino: int, name: bytes, now_ns: int) -> Change:
-    """Plan the end of an extended attribute. Errors: ENODATA, ESTALE."""
+    """Plan to remove an extended attribute. Errors: ENODATA, ESTALE."""
     draft = Draft(tree, now_ns)
     xattrs = dict(draft.attributes(ino).xattrs)
     if xattrs.pop(name, None) is None:

@@ -1,4 +1,4 @@
-"""Planning what happens to the content of a regular file (:manpage:`pwrite(2)`)."""
+"""Planning changes of the content of a regular file (:manpage:`pwrite(2)`)."""
 
 import errno
 import stat
@@ -10,11 +10,14 @@ from vfsd.tree.draft import Draft
 from vfsd.tree.tree import Tree
 
 FILE_MAX = 2**63 - 1
-"""Largest offset there is (``loff_t``)."""
+"""Largest offset in a file, in bytes (``loff_t``)."""
 
 
 def plan_write(tree: Tree, ino: int, offset: int, data: bytes, now_ns: int) -> Change:
-    """Plan *data* at *offset* of file *ino*. No data has no effect. Errors: EFBIG, EINVAL (no regular file), ESTALE."""
+    """Plan to write *data* at *offset* of file *ino*. Empty *data* changes nothing.
+
+    Errors: EFBIG, EINVAL (not a regular file), ESTALE.
+    """
     if offset + len(data) > FILE_MAX:
         raise FsError(errno.EFBIG)
     draft = Draft(tree, now_ns)

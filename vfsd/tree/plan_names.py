@@ -1,6 +1,6 @@
-"""Planning what happens to names: create, link, unlink, rmdir and rename, by the rules of POSIX and Linux.
+"""Planning changes of names: create, link, unlink, rmdir and rename, by the rules of POSIX and Linux.
 
-Permissions are the kernel's (``default_permissions``); everything else is checked here. Sources:
+The kernel checks permissions (``default_permissions``). Everything else is checked here. Sources:
 :manpage:`open(2)`, :manpage:`link(2)`, :manpage:`unlink(2)`, :manpage:`rmdir(2)`, :manpage:`rename(2)`.
 """
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from vfsd.errors import FsError
 from vfsd.tree.change import Attributes, Change
-from vfsd.tree.draft import Draft, check_name, living_directory
+from vfsd.tree.draft import Draft, check_name, linked_directory
 from vfsd.tree.inode import Inode
 from vfsd.tree.tree import Tree
 
@@ -19,14 +19,17 @@ RENAME_EXCHANGE = 2
 
 
 class EntryKey(NamedTuple):
-    """A name in a directory, whether or not there is anything."""
+    """A name in directory *parent*. There may or may not be an entry under it."""
 
     parent: int
     name: bytes
 
 
 class NewInode(NamedTuple):
-    """What the maker of an inode decides: type and permissions (umask applied), owner, device, link target."""
+    """What the caller decides about a new inode.
+
+    *mode* is type and permissions, with the umask applied; *rdev* the device; *target* the target of a symbolic link.
+    """
 
     mode: int
     uid: int
@@ -36,7 +39,7 @@ class NewInode(NamedTuple):
 
 
 def plan_create(tree: Tree, key: EntryKey, ino: int, new: NewInode, now_ns: int) -> Change:
-    """Plan a new inode *ino* at *place*. Errors: EEXIST, ENAMETOOLONG, ENOENT, ENOTDIR, ESTALE."""
+    """Plan a new inode *ino* at *key*. Errors: EEXIST, ENAMETOOLONG, ENOENT, ENOTDIR, ESTALE."""
     parent, name = key
     check_free(tree, key)
     draft = Draft(tree, now_ns)
@@ -50,7 +53,11 @@ def plan_create(tree: Tree, key: EntryKey, ino: int, new: NewInode, now_ns: int)
 
 
 def first_attributes(parent: Attributes, new: NewInode, now_ns: int) -> Attributes:
-    """Return a new inode's attributes. A set-group-ID directory hands down group and bit: FUSE leaves that to us."""
+    """Return the attributes of a new inode in the directory that has the attributes *parent*.
+
+    A new inode inherits the group of a set-group-ID directory, and a new directory also inherits that bit. The kernel
+    leaves this to the FUSE daemon.
+    """
     mode, gid = new.mode, new.gid
     if parent.mode & stat.S_ISGID:
         gid = parent.gid
@@ -60,7 +67,7 @@ def first_attributes(parent: Attributes, new: NewInode, now_ns: int) -> Attribut
 
 
 def plan_link(tree: Tree, ino: int, key: EntryKey, now_ns: int) -> Change:
-    """Plan *place* as another name for *ino*.
+    """Plan another name for *ino* at *key*.
 
     Errors: EEXIST, EPERM (directories), ENOENT (no name left), ENAMETOOLONG, ENOTDIR, ESTALE.
     """
@@ -78,14 +85,14 @@ def plan_link(tree: Tree, ino: int, key: EntryKey, now_ns: int) -> Change:
 
 
 def check_free(tree: Tree, key: EntryKey) -> None:
-    """Refuse a place where nothing can be made. Errors: EEXIST, ENAMETOOLONG, ENOENT, ENOTDIR, ESTALE."""
+    """Refuse *key* if nothing can be created there. Errors: EEXIST, ENAMETOOLONG, ENOENT, ENOTDIR, ESTALE."""
     check_name(key.name)
-    if key.name in living_directory(tree, key.parent).entries:
+    if key.name in linked_directory(tree, key.parent).entries:
         raise FsError(errno.EEXIST)
 
 
 def plan_unlink(tree: Tree, key: EntryKey, now_ns: int) -> Change:
-    """Plan the end of a name that is no directory's. Errors: ENOENT, EISDIR, ENOTDIR, ESTALE."""
+    """Plan to remove a name of a file that is not a directory. Errors: ENOENT, EISDIR, ENOTDIR, ESTALE."""
     child = _existing(tree, key)
     if child.directory is not None:
         raise FsError(errno.EISDIR)
@@ -97,7 +104,7 @@ def plan_unlink(tree: Tree, key: EntryKey, now_ns: int) -> Change:
 
 
 def plan_rmdir(tree: Tree, key: EntryKey, now_ns: int) -> Change:
-    """Plan the end of an empty directory. Errors: ENOENT, ENOTDIR, ENOTEMPTY, ESTALE."""
+    """Plan to remove an empty directory. Errors: ENOENT, ENOTDIR, ENOTEMPTY, ESTALE."""
     child = _existing(tree, key)
     if child.directory is None:
         raise FsError(errno.ENOTDIR)
@@ -120,16 +127,16 @@ def _existing(tree: Tree, key: EntryKey) -> Inode:
 
 
 def plan_rename(tree: Tree, source: EntryKey, target: EntryKey, flags: int, now_ns: int) -> Change:
-    """Plan moving *source* to *target*, replacing or exchanging what is there (:manpage:`renameat2(2)`).
+    """Plan to move *source* to *target*, and to replace or exchange what is there (:manpage:`renameat2(2)`).
 
-    Errors: EINVAL (unknown or contradictory *flags*, a directory into itself), ENOENT, EEXIST, EISDIR, ENOTDIR,
-    ENOTEMPTY, ENAMETOOLONG, ESTALE. Two names of one inode: nothing happens, as POSIX wants it.
+    If both are names of one inode, nothing happens: POSIX demands that. Errors: EINVAL (unknown or contradictory
+    *flags*, a directory into itself), ENOENT, EEXIST, EISDIR, ENOTDIR, ENOTEMPTY, ENAMETOOLONG, ESTALE.
     """
     if flags not in (0, RENAME_NOREPLACE, RENAME_EXCHANGE):
         raise FsError(errno.EINVAL)
     check_name(target.name)
     moved = _existing(tree, source)
-    living_directory(tree, target.parent)
+    linked_directory(tree, target.parent)
     replaced = tree.child(*target)
     if replaced is not None and flags == RENAME_NOREPLACE:
         raise FsError(errno.EEXIST)

@@ -1,7 +1,7 @@
 """The tree in memory, and the one way to change it: :meth:`Tree.apply`, which cannot fail.
 
-It does not check whether a change is allowed (planning did) or stored (the pipeline did). An inode without links stays
-as long as the kernel has references to it.
+It checks neither whether a change is allowed nor whether it is stored: planning and the pipeline have done that. An
+inode without links is kept as long as the kernel has references to it.
 """
 
 import errno
@@ -26,7 +26,7 @@ from vfsd.tree.inode import Directory, Entry, Inode, look_alike
 class Tree:
     """All inodes of a scope by number.
 
-    ``next_ino`` is the next inode number that was never used. ``content_bytes`` is what all files hold.
+    ``next_ino`` is the lowest inode number above all that were ever used. ``content_bytes`` is the size of all chunks.
     """
 
     def __init__(self) -> None:
@@ -37,21 +37,21 @@ class Tree:
     # --- reading
 
     def inode(self, ino: int) -> Inode:
-        """Return inode *ino*; ESTALE if it is gone, so that the kernel looks the name up again."""
+        """Return inode *ino*. Errors: ESTALE (there is none), which makes the kernel look the name up again."""
         try:
             return self.inodes[ino]
         except KeyError:
             raise FsError(errno.ESTALE) from None
 
     def directory(self, ino: int) -> Directory:
-        """Return the entries of directory *ino*; ESTALE or ENOTDIR."""
+        """Return what directory *ino* contains. Errors: ENOTDIR, ESTALE."""
         directory = self.inode(ino).directory
         if directory is None:
             raise FsError(errno.ENOTDIR)
         return directory
 
     def child(self, parent: int, name: bytes) -> Inode | None:
-        """Return what *name* means in directory *parent*, or None."""
+        """Return the inode of *name* in directory *parent*, or None. Errors: ENOTDIR, ESTALE."""
         entry = self.directory(parent).entries.get(name)
         return None if entry is None else self.inodes[entry.ino]
 
@@ -66,16 +66,16 @@ class Tree:
     # --- changing
 
     def allocate(self) -> int:
-        """Return an inode number that has never been used; one that stays unused is no harm."""
+        """Return an inode number that has never been used. The caller need not use it."""
         self.next_ino += 1
         return self.next_ino - 1
 
     def apply(self, change: Change) -> None:
-        """Take *change* into memory. It has been planned against this very state, and is stored."""
+        """Apply *change*, which was planned against this state of the tree."""
         self.replay(change.ops)
 
     def replay(self, ops: Iterable[Op]) -> None:
-        """Take *ops* one after another, as :meth:`apply` and hydration do."""
+        """Apply *ops* one after another. Hydration does this with what a store has."""
         for op in ops:
             match op:
                 case PutInode():
@@ -93,7 +93,7 @@ class Tree:
                     self.discard_if_unused(op.ino)
 
     def discard_if_unused(self, ino: int) -> None:
-        """Forget inode *ino* once no name leads to it and the kernel does not know it."""
+        """Remove inode *ino* if it has neither a name nor references of the kernel."""
         inode = self.inodes.get(ino)
         if inode is not None and inode.is_orphan and not inode.lookups:
             self._drop_chunks(inode, None)
@@ -111,7 +111,7 @@ class Tree:
 
     def _put_entry(self, op: PutEntry) -> None:
         directory, child = self._directory(op.parent), self.inodes[op.ino]
-        self._leave(directory, op.name)
+        self._remove_parent(directory, op.name)
         directory.put(op.name, Entry(op.ino, op.cookie))
         if child.directory is not None:
             child.directory.parent = op.parent
@@ -120,17 +120,17 @@ class Tree:
 
     def _drop_entry(self, op: DropEntry) -> None:
         directory = self._directory(op.parent)
-        self._leave(directory, op.name)
+        self._remove_parent(directory, op.name)
         directory.drop(op.name)
 
-    def _leave(self, directory: Directory, name: bytes) -> None:
-        """Take the name *name* in *directory* away from the inode that it means, if it means one."""
+    def _remove_parent(self, directory: Directory, name: bytes) -> None:
+        """Remove one mention of *directory* from ``parents`` of the inode that *name* leads to, if there is one."""
         entry = directory.entries.get(name)
         child = None if entry is None else self.inodes[entry.ino]
         if child is None or child.directory is not None:
             return
         left = list(child.parents)
-        left.remove(directory.as_parents[0])
+        left.remove(directory.as_parents[0])  # as_parents holds the number of the directory itself
         child.parents = self._directory(left[0]).as_parents if len(left) == 1 else tuple(left)
 
     def _directory(self, ino: int) -> Directory:
@@ -141,7 +141,7 @@ class Tree:
     def _put_chunks(self, inode: Inode, op: PutChunks) -> None:
         for number, chunk in op.chunks.items():
             self.content_bytes += len(chunk) - len(inode.chunks.get(number, b""))
-            inode.chunks[number] = bytes(chunk)  # which copies nothing that is bytes already
+            inode.chunks[number] = bytes(chunk)  # a view is copied; bytes are not copied again
 
     def _drop_chunks(self, inode: Inode, numbers: tuple[int, ...] | None) -> None:
         for number in tuple(inode.chunks) if numbers is None else numbers:

@@ -26,7 +26,7 @@ from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
 from vfsd.store.redis.transaction import ExecResult, Outcome, commands, decode, encode, next_ino, watched_epoch
-from vfsd.tree.change import Change, Chunk, own
+from vfsd.tree.change import Change, Chunk, copy_views
 
 _log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class RedisClaim(Claim):
             link = self._connection.link or await self._connection.usable(deadline)
             seq, following = self._seq + 1, next_ino(changes, self._next_ino)
             request = encode(self._connection.keys, changes, self._header(seq, following))
-            meanwhile = own(changes) if request.has_large_values else ()
+            meanwhile = copy_views(changes) if request.has_large_values else ()
             try:
                 replies = await link.call(request, deadline, alone=self._group.pending == 1, meanwhile=meanwhile)
             except ConnectionLost as lost:

@@ -1,86 +1,81 @@
-"""Every planner beside its counterpart in the model, as one call each, and a small tree to begin with."""
+"""One call for every planner and its counterpart in the model, and a small tree to start with."""
 
 import stat
 from typing import TypeAlias
 
-from tests.tree.beside import BackgroundTasks
-from tests.tree.model import Node
+from tests.tree.model import ModelNode
+from tests.tree.tree_and_model import TreeAndModel
 from vfsd.tree.change import CHUNK_SIZE
 from vfsd.tree.plan_attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr
 from vfsd.tree.plan_content import plan_write
 from vfsd.tree.plan_names import EntryKey, NewInode, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
 
-Where: TypeAlias = tuple[Node, bytes]
+ModelKey: TypeAlias = tuple[ModelNode, bytes]
 
 
-class Actions(BackgroundTasks):
+class PlannerCalls(TreeAndModel):
     """What may be done to a tree, done to both."""
 
-    def create(self, where: Where, new: NewInode) -> Node:
-        node = Node(self.tree.allocate(), new.mode, new.uid, new.gid, new.target)
+    def create(self, key: ModelKey, new: NewInode) -> ModelNode:
+        node = ModelNode(self.tree.allocate(), new.mode, new.uid, new.gid, new.target)
         self.step(
-            lambda: plan_create(self.tree, _place(where), node.ino, new, self.now),
-            lambda: self.model.create(*where, node),
+            lambda: plan_create(self.tree, _key(key), node.ino, new, self.now),
+            lambda: self.model.create(*key, node),
         )
         return node
 
-    def link(self, node: Node, where: Where) -> None:
-        self.step(
-            lambda: plan_link(self.tree, node.ino, _place(where), self.now), lambda: self.model.link(node, *where)
-        )
+    def link(self, node: ModelNode, key: ModelKey) -> None:
+        self.step(lambda: plan_link(self.tree, node.ino, _key(key), self.now), lambda: self.model.link(node, *key))
 
-    def unlink(self, where: Where) -> None:
-        self.step(
-            lambda: plan_unlink(self.tree, _place(where), self.now), lambda: self.model.remove(*where, directory=False)
-        )
+    def unlink(self, key: ModelKey) -> None:
+        self.step(lambda: plan_unlink(self.tree, _key(key), self.now), lambda: self.model.remove(*key, directory=False))
 
-    def rmdir(self, where: Where) -> None:
-        self.step(
-            lambda: plan_rmdir(self.tree, _place(where), self.now), lambda: self.model.remove(*where, directory=True)
-        )
+    def rmdir(self, key: ModelKey) -> None:
+        self.step(lambda: plan_rmdir(self.tree, _key(key), self.now), lambda: self.model.remove(*key, directory=True))
 
-    def rename(self, old: Where, new: Where, flags: int) -> None:
+    def rename(self, old: ModelKey, new: ModelKey, flags: int) -> None:
         self.step(
-            lambda: plan_rename(self.tree, _place(old), _place(new), flags, self.now),
+            lambda: plan_rename(self.tree, _key(old), _key(new), flags, self.now),
             lambda: self.model.rename(old, new, flags),
         )
 
-    def write(self, node: Node, offset: int, data: bytes) -> None:
+    def write(self, node: ModelNode, offset: int, data: bytes) -> None:
         self.step(
             lambda: plan_write(self.tree, node.ino, offset, data, self.now),
             lambda: self.model.write(node, offset, data),
         )
 
-    def truncate(self, node: Node, size: int) -> None:
+    def truncate(self, node: ModelNode, size: int) -> None:
         new = NewAttributes(size=size)
         self.step(lambda: plan_setattr(self.tree, node.ino, new, self.now), lambda: self.model.truncate(node, size))
 
-    def own(self, node: Node, mode: int | None, uid: int | None, gid: int | None) -> None:
+    def set_owner(self, node: ModelNode, mode: int | None, uid: int | None, gid: int | None) -> None:
         new = NewAttributes(mode, uid, gid)
         self.step(
-            lambda: plan_setattr(self.tree, node.ino, new, self.now), lambda: self.model.own(node, mode, uid, gid)
+            lambda: plan_setattr(self.tree, node.ino, new, self.now), lambda: self.model.set_owner(node, mode, uid, gid)
         )
 
-    def utimens(self, node: Node, atime_ns: int, mtime_ns: int) -> None:
+    def utimens(self, node: ModelNode, atime_ns: int, mtime_ns: int) -> None:
         new = NewAttributes(atime_ns=atime_ns, mtime_ns=mtime_ns)
         self.expect_times(node, atime_ns, mtime_ns)
         self.step(
-            lambda: plan_setattr(self.tree, node.ino, new, self.now), lambda: self.model.own(node, None, None, None)
+            lambda: plan_setattr(self.tree, node.ino, new, self.now),
+            lambda: self.model.set_owner(node, None, None, None),
         )
 
-    def setxattr(self, node: Node, name: bytes, value: bytes) -> None:
+    def setxattr(self, node: ModelNode, name: bytes, value: bytes) -> None:
         self.step(
             lambda: plan_setxattr(self.tree, node.ino, name, value, self.now),
             lambda: self.model.setxattr(node, name, value),
         )
 
-    def removexattr(self, node: Node, name: bytes) -> None:
+    def removexattr(self, node: ModelNode, name: bytes) -> None:
         self.step(
             lambda: plan_removexattr(self.tree, node.ino, name, self.now), lambda: self.model.removexattr(node, name)
         )
 
     def stock(self) -> None:
-        """Make a few of everything, so that there is something to collide with from the start."""
+        """Make a few files of every kind, so that random changes collide from the start."""
         full = self.create((self.root, b"a"), NewInode(stat.S_IFDIR | 0o755, 0, 1))
         inner = self.create((full, b"b"), NewInode(stat.S_IFDIR | 0o2755, 0, 2))
         empty = self.create((self.root, b"b"), NewInode(stat.S_IFDIR | 0o700, 0, 1))
@@ -100,6 +95,6 @@ class Actions(BackgroundTasks):
 REMOVED = ((b"a", stat.S_IFDIR | 0o755), (b"b", stat.S_IFREG | 0o644))
 
 
-def _place(where: Where) -> EntryKey:
-    parent, name = where
+def _key(key: ModelKey) -> EntryKey:
+    parent, name = key
     return EntryKey(parent.ino, name)

@@ -1,4 +1,4 @@
-"""Expecting the kernel's next request: only where the loop would sleep, and never in the way of a commit."""
+"""Polling for the kernel's next request: only if the loop would sleep, and never while a commit is under way."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Lookups that forgive, on real mounts: what is found at the root, what is not, and what becomes of it in use."""
+"""Files of skills that are answered at the root of real mounts: what is found, what is not, and what changes do."""
 
 import errno
 import os
@@ -111,64 +111,64 @@ def test_git_sees_nothing_of_it(root: Path) -> None:
     assert (root / ".git/HEAD").read_text().startswith("ref:")
 
 
-def test_it_is_there_for_those_who_ask_whether_it_is(root: Path) -> None:
+def test_programs_that_test_for_existence_find_it(root: Path) -> None:
     with refused(errno.EEXIST):
         (root / "references").mkdir()
     subprocess.run(["mkdir", "-p", root / "references"], check=True)
     assert (root / "references/rules.md").exists()
 
 
-@pytest.mark.parametrize("place", ["references", "references/deep"])
+@pytest.mark.parametrize("path", ["references", "references/deep"])
 def test_what_is_made_in_it_makes_it_real(
-    mounted: Mounted, root: Path, skills: tuple[str, ...], kept: Kept, place: str
+    mounted: Mounted, root: Path, skills: tuple[str, ...], kept: Kept, path: str
 ) -> None:
-    before = (root / place).stat().st_ino
+    before = (root / path).stat().st_ino
     assert (root / "references/rules.md").read_bytes() == RULES
-    subprocess.run(f"mkdir -p {place} && echo new > {place}/new.md", shell=True, cwd=root, check=True)
-    directories = {"references": None} if place == "references" else {"references": None, place: None}
-    assert kept(mounted) == {**directories, f"{place}/new.md": b"new\n"}
-    assert (root / place).stat().st_ino == before
-    assert os.listdir(root / place) == ["new.md"]
+    subprocess.run(f"mkdir -p {path} && echo new > {path}/new.md", shell=True, cwd=root, check=True)
+    directories = {"references": None} if path == "references" else {"references": None, path: None}
+    assert kept(mounted) == {**directories, f"{path}/new.md": b"new\n"}
+    assert (root / path).stat().st_ino == before
+    assert os.listdir(root / path) == ["new.md"]
     assert not (root / "references/rules.md").exists()
     assert sorted(os.listdir(root)) == ["references", "skills"]
     mounted.remount()
-    assert (root / place / "new.md").read_text() == "new\n"
+    assert (root / path / "new.md").read_text() == "new\n"
     assert not (root / "references/rules.md").exists()
-    (root / place / "new.md").unlink()
-    _remove(root, place)
+    (root / path / "new.md").unlink()
+    _remove(root, path)
     assert (root / "references/rules.md").exists()
 
 
-def _remove(root: Path, place: str) -> None:
-    """Remove directory *place*, and those above it but the root."""
-    for path in (root / place, *(root / place).parents):
-        if path == root:
+def _remove(root: Path, path: str) -> None:
+    """Remove directory *path*, and the directories above it except the root."""
+    for directory in (root / path, *(root / path).parents):
+        if directory == root:
             return
-        path.rmdir()
+        directory.rmdir()
 
 
 MAKERS: dict[str, Callable[[Path, Path], object]] = {
-    "mkdir": lambda _root, place: (place / "new").mkdir(),
-    "symlink": lambda _root, place: (place / "new").symlink_to("nowhere"),
-    "mkfifo": lambda _root, place: os.mkfifo(place / "new"),
-    "link": lambda root, place: os.link(root / "own", place / "new"),
-    "link of a seed": lambda root, place: os.link(root / "skills/review/references/rules.md", place / "new"),
-    "rename": lambda root, place: (root / "own").rename(place / "new"),
-    "rename over what is answered": lambda root, place: (root / "own").rename(place / "only.md"),
-    "mv": lambda root, place: subprocess.run(["mv", root / "own", place], check=True),
+    "mkdir": lambda _root, path: (path / "new").mkdir(),
+    "symlink": lambda _root, path: (path / "new").symlink_to("nowhere"),
+    "mkfifo": lambda _root, path: os.mkfifo(path / "new"),
+    "link": lambda root, path: os.link(root / "own", path / "new"),
+    "link of a seed": lambda root, path: os.link(root / "skills/review/references/rules.md", path / "new"),
+    "rename": lambda root, path: (root / "own").rename(path / "new"),
+    "rename over what is answered": lambda root, path: (root / "own").rename(path / "only.md"),
+    "mv": lambda root, path: subprocess.run(["mv", root / "own", path], check=True),
 }
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_every_way_to_make_something_in_it(root: Path, mounted: Mounted, make: Callable[[Path, Path], object]) -> None:
     (root / "own").write_text("mine")
-    place = root / "references/deep"
-    assert len(os.listdir(place)) == 2
-    make(root, place)
-    (made,) = os.listdir(place)
-    facts = (place / made).lstat()
+    path = root / "references/deep"
+    assert len(os.listdir(path)) == 2
+    make(root, path)
+    (made,) = os.listdir(path)
+    facts = (path / made).lstat()
     mounted.remount()
-    again = (place / made).lstat()
+    again = (path / made).lstat()
     assert (again.st_ino, again.st_mode, again.st_size) == (facts.st_ino, facts.st_mode, facts.st_size)
 
 
@@ -196,7 +196,7 @@ def test_writing_to_what_is_answered_writes_the_file_that_it_is(root: Path, moun
     assert kept(mounted)["mine.md"] == RULES
 
 
-def test_a_real_name_takes_its_place(root: Path, mounted: Mounted, connected: Connect) -> None:
+def test_a_real_name_replaces_what_is_answered(root: Path, mounted: Mounted, connected: Connect) -> None:
     vfs = connected(mounted)
     assert (root / "references/rules.md").exists()
     vfs.write_file("references/own.md", "own", parents=True)
@@ -216,7 +216,7 @@ def test_what_comes_and_goes_with_seeding(root: Path, mounted: Mounted, connecte
     assert not (root / "assets").exists()  # which the kernel remembers
     vfs.seed_skill("skills/third", OTHER_MD.replace("other", "third"), files={"assets/logo.svg": "<svg/>"})
     assert (root / "assets/logo.svg").read_text() == "<svg/>"
-    held = os.open(root / "assets", os.O_RDONLY | os.O_DIRECTORY)
+    fd = os.open(root / "assets", os.O_RDONLY | os.O_DIRECTORY)
     try:
         vfs.seed_skill("skills/other", OTHER_MD, files={"assets/logo.svg": "another"})
         assert not (root / "assets/logo.svg").exists()
@@ -226,9 +226,9 @@ def test_what_comes_and_goes_with_seeding(root: Path, mounted: Mounted, connecte
         vfs.seed_remove("skills/other")
         assert not (root / "assets").exists()
         with refused(errno.ESTALE):
-            os.stat(held)
+            os.stat(fd)
     finally:
-        os.close(held)
+        os.close(fd)
 
 
 def test_each_hit_is_logged(root: Path, mounted: Mounted) -> None:
@@ -273,7 +273,7 @@ def test_extended_attributes(mount: MountFactory, redis_server: RedisServer, ski
 
 
 def test_the_kernel_and_the_daemon_count_alike(root: Path, mounted: Mounted, kept: Kept) -> None:
-    """Whoever loses count says so in the log, or keeps inodes that nobody can reach."""
+    """A wrong count appears in the log, or keeps inodes that nobody can reach."""
     for _ in range(20):
         subprocess.run(["find", root / "references", root / "scripts", "-ls"], check=True, capture_output=True)
         (root / "references/deep/new").touch()
@@ -283,16 +283,16 @@ def test_the_kernel_and_the_daemon_count_alike(root: Path, mounted: Mounted, kep
     wait_until(lambda: kept(mounted) == {}, "the store to be empty")
 
 
-READERS, TURNS = 4, 60
+READERS, ROUNDS = 4, 60
 
 
 def test_some_read_while_others_make_it_real_and_unmake_it(root: Path, mounted: Mounted, connected: Connect) -> None:
-    """A reader sees the whole file or none, whatever stands at the root; nothing hangs, nothing is left over."""
+    """A reader sees the complete file or none, whatever is at the root. Nothing hangs and nothing is left over."""
     vfs = connected(mounted)
 
     def read(_number: int) -> int:
         found = 0
-        for _ in range(TURNS):
+        for _ in range(ROUNDS):
             with suppress(OSError):
                 assert (root / "references/rules.md").read_bytes() == RULES
                 found += 1
@@ -301,12 +301,12 @@ def test_some_read_while_others_make_it_real_and_unmake_it(root: Path, mounted: 
         return found
 
     def make() -> None:
-        for turn in range(TURNS):
+        for round_ in range(ROUNDS):
             with suppress(OSError):
                 (root / "references/deep/own").touch()
             subprocess.run(["rm", "-rf", root / "references"], check=False, capture_output=True)
-            if not turn % 10:
-                vfs.seed_skill("skills/other", OTHER_MD, files={"references/deep/other.md": str(turn)})
+            if not round_ % 10:
+                vfs.seed_skill("skills/other", OTHER_MD, files={"references/deep/other.md": str(round_)})
 
     with ThreadPoolExecutor(READERS + 1) as pool:
         making = pool.submit(make)

@@ -1,4 +1,4 @@
-"""Changes that meet in what lies under or above a seed: they take turns, though none of them names it."""
+"""Changes that share an inode under or above a seed: one waits for the other, although neither names that inode."""
 
 import errno
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from tests.seeds.model import mounted
+from tests.seeds.seeded_scope import seeded_scope
 from tests.support.scopes import InterferingStore
 from vfsd.errors import FsError
 from vfsd.store.memory import MemoryClaim
@@ -22,8 +22,8 @@ FILE = 0o100644
 DIRECTORY = 0o40755
 
 
-class PatientStore(InterferingStore):
-    """Scopes in memory; while it is told to wait, commits do not end."""
+class BlockingStore(InterferingStore):
+    """Scopes in memory. Commits do not end until ``go_on`` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class PatientStore(InterferingStore):
         await super().commit(claim, change)
 
     async def meet(self, acts: Sequence[Act]) -> None:
-        """Begin *acts* in this order, each as far as it gets before a commit ends; then let all go on."""
+        """Start *acts* in this order, each as far as it gets before a commit ends. Then let all continue."""
         self.go_on = trio.Event()
         async with trio.open_nursery() as nursery:
             for act in acts:
@@ -46,8 +46,8 @@ class PatientStore(InterferingStore):
 
 @pytest.mark.parametrize("first", [True, False])
 async def test_a_hidden_file_loses_a_name_while_it_gets_another(first: bool) -> None:
-    store = PatientStore()
-    async with mounted(store=store) as scope:
+    store = BlockingStore()
+    async with seeded_scope(store=store) as scope:
         volume = scope.volume
         hidden = await volume.create(EntryKey(ROOT, b"file"), NewInode(FILE, 0, 0))
         await volume.link(hidden.ino, EntryKey(ROOT, b"other"))
@@ -65,8 +65,8 @@ async def test_a_hidden_file_loses_a_name_while_it_gets_another(first: bool) -> 
 
 @pytest.mark.parametrize("first", [True, False])
 async def test_a_directory_gets_a_stored_subdirectory_while_a_seeded_one_becomes_stored(first: bool) -> None:
-    store = PatientStore()
-    async with mounted(store=store) as scope:
+    store = BlockingStore()
+    async with seeded_scope(store=store) as scope:
         volume = scope.volume
         await scope.seeding.file(b"d/file", b"seeded", 0o644)
         acts: list[Act] = [
@@ -77,9 +77,9 @@ async def test_a_directory_gets_a_stored_subdirectory_while_a_seeded_one_becomes
         await scope.check()
 
 
-async def test_a_seed_waits_for_a_file_that_is_being_made_in_its_place() -> None:
-    store = PatientStore()
-    async with mounted(store=store) as scope:
+async def test_a_seed_waits_for_a_file_that_is_being_created_at_the_same_path() -> None:
+    store = BlockingStore()
+    async with seeded_scope(store=store) as scope:
         store.go_on = trio.Event()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scope.volume.create, EntryKey(ROOT, b"file"), NewInode(FILE, 0, 0))
@@ -92,8 +92,8 @@ async def test_a_seed_waits_for_a_file_that_is_being_made_in_its_place() -> None
         await scope.check()
 
 
-async def test_a_scope_that_is_about_to_go_can_be_seeded_still() -> None:
-    async with mounted() as scope:
+async def test_a_retired_scope_can_still_be_seeded() -> None:
+    async with seeded_scope() as scope:
         await scope.seeding.file(b"d/file", b"seeded", 0o644)
         await scope.volume.retire()
         with pytest.raises(FsError) as caught:
@@ -105,8 +105,8 @@ async def test_a_scope_that_is_about_to_go_can_be_seeded_still() -> None:
 
 @pytest.mark.parametrize("first", [True, False])
 async def test_a_seed_is_written_to_while_a_stored_directory_far_above_it_is_moved(first: bool) -> None:
-    store = PatientStore()
-    async with mounted(store=store) as scope:
+    store = BlockingStore()
+    async with seeded_scope(store=store) as scope:
         volume = scope.volume
         for path in (b"d", b"d/e"):
             await scope.files.mkdir(path)

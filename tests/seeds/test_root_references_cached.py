@@ -1,4 +1,4 @@
-"""Names at the root that the kernel has cached as missing, when a seeding lets them be answered all the same."""
+"""Names at the root that the kernel has cached as missing: a seeding makes the kernel ask again."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Directory times while changes are on their way to the store: seen too early, in doubt, side by side, refused."""
+"""Directory times while commits are under way: read too early, in doubt, side by side, refused."""
 
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -21,8 +21,8 @@ DIRECTORY, FILE = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o644
 HAPPENS = 3
 
 
-class _Slow(InterferingStore):
-    """Keeps what it was given, after *meanwhile* has happened; then raises *trouble*, if there is any."""
+class _InterruptedStore(InterferingStore):
+    """Awaits *meanwhile*, stores the change, and then raises *trouble*, if it is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,9 +31,9 @@ class _Slow(InterferingStore):
         self.trouble: Exception | None = None
 
     async def commit(self, claim: MemoryClaim, change: Change) -> None:
-        happening, self.meanwhile = self.meanwhile, None
-        if happening is not None:
-            await happening()
+        interruption, self.meanwhile = self.meanwhile, None
+        if interruption is not None:
+            await interruption()
         if isinstance(self.trouble, StoreUnreachable) and not isinstance(self.trouble, InDoubt):
             raise self.trouble
         await super().commit(claim, change)
@@ -60,7 +60,7 @@ class _Kernel(NoKernelCache):
 class Scope:
     """``/review/{SKILL.md,references/guide.md}`` and ``/elsewhere``."""
 
-    def __init__(self, scope: ScopeInMemory, store: _Slow, moved: list[int]) -> None:
+    def __init__(self, scope: ScopeInMemory, store: _InterruptedStore, moved: list[int]) -> None:
         self.volume = scope.volume
         self.store = store
         self.moved = moved
@@ -78,7 +78,7 @@ class Scope:
         return (await self.volume.create(EntryKey(parent, name), NewInode(mode, 0, 0))).ino
 
     def look(self, ino: int) -> int:
-        """See the modification time of *ino*."""
+        """Read the modification time of *ino*, in milliseconds."""
         inode = self.volume.inode(ino)
         inode.shown = True
         return inode.attributes.mtime_ns // 1_000_000
@@ -90,7 +90,7 @@ class Scope:
 
 @asynccontextmanager
 async def stocked() -> AsyncIterator[Scope]:
-    store, kernel = _Slow(), _Kernel()
+    store, kernel = _InterruptedStore(), _Kernel()
     async with scope_in_memory(store, kernel=kernel) as made:
         scope = Scope(made, store, kernel.moved)
         await scope.stock()
@@ -107,7 +107,7 @@ async def test_a_time_moves_in_the_same_commit_and_the_kernel_is_told() -> None:
         scope.check_stored(scope.review)
 
 
-async def test_a_thousand_appends_that_nobody_watches_store_a_time_once() -> None:
+async def test_a_thousand_appends_store_a_time_once_if_nobody_reads_it() -> None:
     async with stocked() as scope:
         scope.look(scope.review)
         for number in range(1000):
@@ -117,7 +117,7 @@ async def test_a_thousand_appends_that_nobody_watches_store_a_time_once() -> Non
         assert len(times) == 1
 
 
-async def test_a_time_seen_while_the_change_is_on_its_way_moves_before_the_answer() -> None:
+async def test_a_time_read_during_the_commit_changes_again_before_the_answer() -> None:
     async with stocked() as scope:
         seen: list[int] = []
 
@@ -132,7 +132,7 @@ async def test_a_time_seen_while_the_change_is_on_its_way_moves_before_the_answe
         scope.check_stored(scope.review)
 
 
-async def test_a_time_that_could_not_move_at_once_moves_as_soon_as_the_store_allows(
+async def test_a_time_that_cannot_change_at_once_changes_when_the_store_is_back(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with stocked() as scope:
@@ -160,7 +160,7 @@ async def test_a_time_that_could_not_move_at_once_moves_as_soon_as_the_store_all
         scope.check_stored(scope.review)
 
 
-async def test_a_directory_that_moves_below_another_while_a_change_is_on_its_way_moves_that_too() -> None:
+async def test_a_directory_moved_below_another_during_a_commit_changes_the_time_of_that_one_too() -> None:
     async with stocked() as scope:
         seen: list[int] = []
 
@@ -231,7 +231,7 @@ async def test_a_truncation_on_open_moves_times_at_once_and_stores_them_with_the
         scope.check_stored(scope.review, scope.guide)
 
 
-async def test_a_truncation_on_open_that_nobody_writes_after_stores_the_times_too() -> None:
+async def test_a_truncation_on_open_without_a_write_stores_the_times_too() -> None:
     async with stocked() as scope:
         await scope.volume.write(scope.guide, 0, b"text")
         scope.look(scope.review)

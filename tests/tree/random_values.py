@@ -1,8 +1,8 @@
-"""What random changes choose from: few names, so that they collide; positions around the edges of chunks."""
+"""The values that random changes choose from: few names, so that they collide, and positions at the edges of chunks."""
 
 import stat
 
-from tests.tree.scene import BEGINNING, SECOND
+from tests.tree.planned_tree import BEGINNING, SECOND
 from vfsd.tree.change import CHUNK_SIZE
 from vfsd.tree.inode import MILLISECOND
 
@@ -20,4 +20,4 @@ VALUES = [b"", b"value", bytes(40_000)]
 FLAGS = [0, 0, 0, 1, 2, 2, 3, 4]
 ELAPSED = [1, MILLISECOND // 3, MILLISECOND, 3 * MILLISECOND]
 CHOICES = range(128)
-"""Stand for a node or a place: see :meth:`tests.tree.beside.Beside.node`."""
+"""Numbers that stand for a node or a key: see :meth:`tests.tree.tree_and_model.TreeAndModel.node`."""

@@ -1,13 +1,13 @@
-"""A tree and a naive model side by side: one step changes both, and every way to tell them apart is tried."""
+"""A tree and a naive model of it: each step changes both, and looks for every difference between them."""
 
 import random
 import stat
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.tree.model import Errnos, Model, Node
+from tests.tree.model import Errnos, ModelNode, TreeModel
+from tests.tree.planned_tree import BEGINNING, DIRECTORY, content_of, new_tree, picture
 from tests.tree.rebuild import Records, check_sound, replayed, stored_part
-from tests.tree.scene import BEGINNING, DIRECTORY, new_tree, picture, whole
 from vfsd.errors import FsError
 from vfsd.tree.change import ROOT, Change, Op, PutInode
 from vfsd.tree.draft import MAX_LEAD
@@ -22,7 +22,7 @@ class Times(NamedTuple):
     ctime_ns: int
 
 
-class BackgroundTasks:
+class TreeAndModel:
     """The tree under test, the model, all that has been applied, and what a store would hold.
 
     ``seen_ns`` are the modification times that somebody was last shown; ``unsteady`` the nodes
@@ -30,21 +30,21 @@ class BackgroundTasks:
     """
 
     def __init__(self) -> None:
-        self.root = Node(ROOT, DIRECTORY, 0, 0)
-        self.model = Model(self.root)
+        self.root = ModelNode(ROOT, DIRECTORY, 0, 0)
+        self.model = TreeModel(self.root)
         self.tree = new_tree()
         self.now = BEGINNING
         self.log: list[Op] = [PutInode(ROOT, self.tree.inode(ROOT).attributes)]
         self.records = Records()
         self.records.keep(self.log)
         self.times = {self.root: self._times(self.root)}
-        self.seen_ns: dict[Node, int] = {}
-        self.unsteady: set[Node] = set()
+        self.seen_ns: dict[ModelNode, int] = {}
+        self.unsteady: set[ModelNode] = set()
 
     # --- choosing
 
-    def node(self, choice: int, mode: int = 0) -> Node:
-        """Return a node for a number: seven times of eight one that is present and, if *mode* is given, of its type."""
+    def node(self, choice: int, mode: int = 0) -> ModelNode:
+        """Return a node for a number: in 7 of 8 cases one that exists and, if *mode* is given, is of that type."""
         index, dice = divmod(choice, 8)
         everything = list(self.times)
         present = self._present()
@@ -52,8 +52,8 @@ class BackgroundTasks:
         candidates = everything if dice == 7 or not fitting else fitting
         return candidates[index % len(candidates)]
 
-    def place(self, choice: int, name: bytes | None) -> tuple[Node, bytes]:
-        """Return a place for a number: *name* in some directory or, without one, where there is something."""
+    def entry(self, choice: int, name: bytes | None) -> tuple[ModelNode, bytes]:
+        """Return a key for a number: *name* in some directory or, without a name, an existing one."""
         taken = list(self.model.paths)[1:]
         if name is not None or not taken:
             return self.node(choice, stat.S_IFDIR), name or b"a"
@@ -99,49 +99,49 @@ class BackgroundTasks:
             for entry in inode.directory.entries.values()
         }
 
-    def look(self, node: Node) -> None:
-        """Let somebody see the attributes of *node*."""
+    def look(self, node: ModelNode) -> None:
+        """Record that somebody has seen the attributes of *node*."""
         if not self.model.is_gone(node):
             self.tree.inode(node.ino).shown = True
             self.seen_ns[node] = self._times(node).mtime_ns
             self.unsteady.add(node)
 
-    def expect_times(self, node: Node, atime_ns: int, mtime_ns: int) -> None:
+    def expect_times(self, node: ModelNode, atime_ns: int, mtime_ns: int) -> None:
         """Expect these times of *node* from now on."""
         self.times[node] = Times(atime_ns, mtime_ns, self.times[node].ctime_ns)
         self.seen_ns.pop(node, None)
         self.unsteady.add(node)
 
-    def open_or_forget(self, node: Node) -> None:
+    def open_or_forget(self, node: ModelNode) -> None:
         """Let the kernel open *node*, or forget it if it has it open."""
         if not self.model.is_gone(node):
-            self.hold(node, -1 if node.held else +1)
+            self.hold(node, -1 if node.lookups else +1)
 
-    def hold(self, node: Node, difference: int) -> None:
+    def hold(self, node: ModelNode, difference: int) -> None:
         """Change the kernel's lookup count of *node*."""
-        node.held += difference
+        node.lookups += difference
         self.tree.inode(node.ino).lookups += difference
         self.tree.discard_if_unused(node.ino)
 
     def remount(self, seed: int) -> None:
-        """Go on with a tree made from the records; nobody has anything open, or has seen anything."""
+        """Continue with a tree made from the records. Nothing is open, and nobody has seen any time."""
         next_ino = self.tree.next_ino
         self.log = self.records.ops(random.Random(seed))
         self.tree = replayed(self.log)
         self.tree.next_ino = next_ino
         for node in self.times:
-            node.held = 0
+            node.lookups = 0
         self.seen_ns.clear()
 
     # --- comparing
 
-    def _times(self, node: Node) -> Times:
+    def _times(self, node: ModelNode) -> Times:
         attributes = self.tree.inode(node.ino).attributes
         return Times(attributes.atime_ns, attributes.mtime_ns, attributes.ctime_ns)
 
-    def _present(self) -> set[Node]:
-        held = {node for node in self.times if node.held}
-        return self.model.nodes() | held
+    def _present(self) -> set[ModelNode]:
+        lookups = {node for node in self.times if node.lookups}
+        return self.model.nodes() | lookups
 
     def _check_times(self) -> None:
         """Assert that the times of the nodes that were touched have moved, and no others."""
@@ -158,7 +158,7 @@ class BackgroundTasks:
                 assert found == (known.atime_ns, known.mtime_ns, ctime_ns)
             self.times[node] = found
 
-    def _check_modified(self, node: Node, found: Times) -> None:
+    def _check_modified(self, node: ModelNode, found: Times) -> None:
         ahead = found.mtime_ns - self.now
         assert 0 <= ahead <= (MAX_LEAD + MILLISECOND if node in self.unsteady else 0)
         seen_ns = self.seen_ns.get(node)
@@ -174,15 +174,15 @@ class BackgroundTasks:
             assert (found.mode, found.uid, found.gid) == (node.mode, node.uid, node.gid)
             assert (found.nlink, found.size) == (self.model.nlink(node), node.size)
             assert (found.target, dict(found.xattrs)) == (node.target, node.xattrs)
-            assert inode.lookups == node.held
+            assert inode.lookups == node.lookups
             if node.is_directory:
                 listing = [(name, entry.ino) for name, entry in self.tree.directory(node.ino).entries.items()]
                 assert listing == [(name, child.ino) for name, child in self.model.children(node).items()]
             elif not node.target:
-                assert whole(self.tree, node.ino) == node.content
+                assert content_of(self.tree, node.ino) == node.content
 
     def check_rebuilt(self, seed: int) -> None:
-        """Assert that what its changes or its records make is sound and equal to the tree."""
+        """Assert that a tree rebuilt from the changes, or from the records, is sound and equal to the tree."""
         for ops in (self.log, self.records.ops(random.Random(seed))):
             rebuilt = replayed(ops)
             check_sound(rebuilt)

@@ -1,4 +1,4 @@
-"""A store that makes others wait, fails now and then, and sometimes does not say whether it has failed."""
+"""A store that delays commits, fails at random, and sometimes leaves a commit in doubt."""
 
 import random
 
@@ -10,22 +10,22 @@ from vfsd.store.memory import MemoryClaim
 from vfsd.tree.change import Change
 
 
-class Undecided(InDoubt):
-    """A commit whose fate becomes known after a while."""
+class SettledLater(InDoubt):
+    """A commit whose outcome becomes known after some *checkpoints*."""
 
-    def __init__(self, *, stored: bool, turns: int) -> None:
+    def __init__(self, *, stored: bool, checkpoints: int) -> None:
         super().__init__("no answer")
         self._stored = stored
-        self._turns = turns
+        self._checkpoints = checkpoints
 
     async def settled(self) -> bool:
-        for _ in range(self._turns):
+        for _ in range(self._checkpoints):
             await trio.lowlevel.checkpoint()
         return self._stored
 
 
-class WaveringStore(InterferingStore):
-    """Scopes in memory, whose commits are chancy: *chance* decides."""
+class FailingStore(InterferingStore):
+    """Scopes in memory. *chance* decides what happens to a commit, unless the store is *steady*."""
 
     def __init__(self, chance: random.Random) -> None:
         super().__init__()
@@ -38,10 +38,10 @@ class WaveringStore(InterferingStore):
             return
         for _ in range(self._chance.randrange(5)):
             await trio.lowlevel.checkpoint()
-        fate = self._chance.random()
-        if fate < 0.1:
+        outcome = self._chance.random()
+        if outcome < 0.1:
             raise StoreUnreachable("away")
-        if fate < 0.9:
+        if outcome < 0.9:
             await super().commit(claim, change)
-        if fate >= 0.8:
-            raise Undecided(stored=fate < 0.9, turns=self._chance.randrange(5))
+        if outcome >= 0.8:
+            raise SettledLater(stored=outcome < 0.9, checkpoints=self._chance.randrange(5))

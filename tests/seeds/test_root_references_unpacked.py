@@ -1,4 +1,4 @@
-"""Trees that are unpacked at a root where some of their directories are only answered: they are made real by that."""
+"""Trees that are unpacked at a root where some of their directories are virtual: unpacking makes these real."""
 
 import os
 import subprocess

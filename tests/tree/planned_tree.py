@@ -1,6 +1,6 @@
-"""A small tree to plan against, and a picture of one to compare: what the tests of the tree share.
+"""A small tree to plan changes of, and pictures of trees to compare. Most tests of the tree use them.
 
-Every call of a :class:`Scene` happens a second after the one before, so that a time tells which call set it.
+Every call of a :class:`PlannedTree` happens a second after the one before, so that a time tells which call set it.
 """
 
 import stat
@@ -35,7 +35,7 @@ def new_tree() -> Tree:
     return tree
 
 
-class Scene:
+class PlannedTree:
     """A tree, and every planner as a plain call: what was planned is applied at once."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Scene:
         return self._take(plan_removexattr(self.tree, ino, name, self._tick()))
 
     def open(self, ino: int) -> None:
-        """Let the kernel know *ino*, so that it outlives its last name."""
+        """Give the kernel a reference to *ino*, so that it outlives its last name."""
         self.tree.inode(ino).lookups += 1
 
     def forget(self, ino: int) -> None:
@@ -100,8 +100,8 @@ class Scene:
         return {name: entry.ino for name, entry in self.tree.directory(ino).entries.items()}
 
     def read(self, ino: int) -> bytes:
-        """Return the whole content of *ino*."""
-        return whole(self.tree, ino)
+        """Return all content of *ino*."""
+        return content_of(self.tree, ino)
 
     def touched(self, ino: int) -> tuple[bool, bool]:
         """Return whether the last call set the modification time of *ino*, and whether it set its change time."""
@@ -117,7 +117,7 @@ class Scene:
         assert picture(self.tree) == before
 
 
-def whole(tree: Tree, ino: int) -> bytes:
+def content_of(tree: Tree, ino: int) -> bytes:
     """Return all bytes of file *ino*."""
     inode = tree.inode(ino)
     return read_chunks(inode.chunks, inode.attributes.size, 0, inode.attributes.size)

@@ -1,15 +1,15 @@
-"""Chunks of a large write are views of the buffer it came in: until they are owned, or the change is applied."""
+"""Chunks of a large write are views of the buffer of the request, until they are copied or the change is applied."""
 
 import pytest
 
-from tests.tree.scene import Scene
-from vfsd.tree.change import CHUNK_SIZE, Change, PutChunks, content_size, own
+from tests.tree.planned_tree import PlannedTree
+from vfsd.tree.change import CHUNK_SIZE, Change, PutChunks, content_size, copy_views
 from vfsd.tree.plan_content import plan_write
 from vfsd.tree.plan_names import EntryKey, NewInode, plan_create
 from vfsd.tree.tree import Tree
 
 LARGE = bytes(range(1, 251)) * 400
-"""Six whole chunks and a part of one."""
+"""Six full chunks and a part of one."""
 
 
 def chunks_of(change: Change) -> list[bytes | memoryview]:
@@ -17,8 +17,8 @@ def chunks_of(change: Change) -> list[bytes | memoryview]:
 
 
 @pytest.fixture
-def tree(scene: Scene) -> Tree:
-    return scene.tree
+def tree(planned: PlannedTree) -> Tree:
+    return planned.tree
 
 
 def a_file(tree: Tree) -> int:
@@ -27,20 +27,20 @@ def a_file(tree: Tree) -> int:
     return ino
 
 
-def test_whole_chunks_of_a_large_write_are_not_copied(tree: Tree) -> None:
+def test_planning_does_not_copy_the_full_chunks_of_a_large_write(tree: Tree) -> None:
     change = plan_write(tree, a_file(tree), 0, LARGE, 2)
     views = [chunk for chunk in chunks_of(change) if isinstance(chunk, memoryview)]
     assert len(views) == len(LARGE) // CHUNK_SIZE
     assert all(view.obj is LARGE for view in views)
 
 
-def test_owning_goes_step_by_step_and_leaves_the_same_bytes(tree: Tree) -> None:
+def test_each_step_copies_one_chunk_and_the_bytes_stay_the_same(tree: Tree) -> None:
     change = plan_write(tree, a_file(tree), 0, LARGE, 2)
-    assert sum(1 for _ in own((change,))) == len(LARGE) // CHUNK_SIZE
+    assert sum(1 for _ in copy_views((change,))) == len(LARGE) // CHUNK_SIZE
     assert all(isinstance(chunk, bytes) for chunk in chunks_of(change))
     assert b"".join(chunks_of(change)) == LARGE
     assert content_size((change,)) == len(LARGE)
-    assert not list(own((change,)))
+    assert not list(copy_views((change,)))
 
 
 def test_memory_never_holds_a_view(tree: Tree) -> None:
