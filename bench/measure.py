@@ -2,8 +2,8 @@
 
 For each workload every candidate is mounted again, on an empty store (see :func:`mount_orders`). In each round the
 candidates run one after the other. A candidate gets an empty directory, prepares, and is timed once when its processes
-are idle. Then the directory is removed, which is not timed. A candidate that fails does not run this workload again, and
-the report gives the error.
+are idle. Then the directory is removed, which is not timed. A candidate that fails does not run this workload again,
+and the report gives the error.
 """
 
 import gc
