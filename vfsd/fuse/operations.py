@@ -25,6 +25,7 @@ from vfsd.tree.plan_names import EntryKey, NewInode
 
 _log = logging.getLogger(__name__)
 
+_SUPERUSER = 0
 _BLOCK = 4096
 _BYTES_PER_FILE = 1024
 """Roughly what a small file takes in a store. It turns free bytes into free inodes for ``df -i``."""
@@ -180,7 +181,7 @@ class Operations(pyfuse3.Operations):
     async def open(self, inode: pyfuse3.InodeT, flags: pyfuse3.FlagT, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         """Open a file; O_TRUNC arrives here, since libfuse asks the kernel for atomic truncation."""
         if flags & os.O_TRUNC:
-            await self._volume.truncate_on_open(inode)
+            await self._volume.truncate_on_open(inode, drop_privileges=ctx.uid != _SUPERUSER)
         return self.opened(inode, flags)
 
     def opened(self, ino: int, flags: int) -> pyfuse3.FileInfo:

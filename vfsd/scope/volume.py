@@ -23,7 +23,7 @@ from vfsd.tree.change import ROOT, Attributes, Change, Limits, PutInode
 from vfsd.tree.chunks import read_chunks
 from vfsd.tree.draft import check_name
 from vfsd.tree.inode import Directory, Inode
-from vfsd.tree.plan_attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr
+from vfsd.tree.plan_attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr, plan_truncate
 from vfsd.tree.plan_content import plan_write
 from vfsd.tree.plan_names import EntryKey, NewInode, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
 from vfsd.tree.tree import Tree
@@ -242,10 +242,13 @@ class Volume:
 
     # --- truncation on open
 
-    async def truncate_on_open(self, ino: int) -> None:
-        """Empty *ino* in memory, because it is opened with O_TRUNC. Errors: see :func:`plan_setattr`; ENOSPC."""
-        empty = NewAttributes(size=0)
-        if await self._pipeline.truncate(ino, lambda now_ns: plan_setattr(self._tree, ino, empty, now_ns)):
+    async def truncate_on_open(self, ino: int, *, drop_privileges: bool = False) -> None:
+        """Empty *ino* in memory, because it is opened with O_TRUNC. Errors: see :func:`plan_truncate`; ENOSPC."""
+
+        def plan(now_ns: int) -> Change:
+            return plan_truncate(self._tree, ino, now_ns, drop_privileges=drop_privileges)
+
+        if await self._pipeline.truncate(ino, plan):
             self._deferred.add(ino)
 
     def store_truncation_soon(self, ino: int) -> None:
