@@ -16,7 +16,7 @@ BELOW = {
     "errors": (),
     "clock": (),
     "busy_poll": (),
-    "tree": ("errors", "clock"),
+    "tree": ("errors",),
     "store": ("tree", "clock", "busy_poll"),
     "config": ("store",),
     "scope": ("config",),

@@ -31,7 +31,7 @@ _MAX_TASKS = 1024
 If all of them waited for the store, a reader would wait too. The kernel's own limit on requests is far lower.
 """
 _MIN_TASKS = 8
-"""Idle tasks that are stderr, so a burst of requests does not have to start new ones."""
+"""Idle tasks that are kept, so that a burst of requests need not start new ones."""
 
 
 class FuseSession:

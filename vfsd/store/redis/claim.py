@@ -6,7 +6,7 @@ not fit fails alone. On a full server a change that needs no memory is sent as a
 Every transaction has a number, ``seq``. A transaction without an answer is *in doubt* until the connection is up again:
 then the header says which number was stored last. A server may come back without commits that it acknowledged (an
 append-only file that is flushed every second, a failover). So the last transactions are remembered, and stored again
-then. A commit whose result is unknown is never answered as stored or as failed.
+then. If the result is unknown, the caller gets InDoubt: never success, never a plain failure.
 """
 
 import logging

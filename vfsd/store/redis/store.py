@@ -195,5 +195,5 @@ def _raise_if_alive(scope: str, owner_json: bytes) -> None:
 
 
 def open_store(url: str, options: StoreOptions) -> Store:
-    """Return the store that a ``redis://``, ``rediss://`` or ``unix://`` URL names."""
+    """Return the store that a ``redis://``, ``rediss://``, ``redis+sentinel://`` or ``unix://`` URL names."""
     return RedisStore(url, options)
