@@ -138,7 +138,10 @@ class _Requests:
 
 
 async def count_calls(store_url: str) -> dict[str, Calls]:
-    """Return the calls of each request, on a new scope of the store that *store_url* names, with the default hooks and without the layers around the handlers."""
+    """Return the calls of each request, on a new scope of the store that *store_url* names.
+
+    The scope has the hooks of a default mount. There are no layers around the handlers.
+    """
     store = open_store(store_url, StoreOptions())
     try:
         claim = await store.claim("calls", this_process("/nowhere"), ClaimTerms())

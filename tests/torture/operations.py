@@ -178,6 +178,10 @@ class Rewrite(NamedTuple):
         return node
 
 
+_SOCKET_SECONDS = 600.0
+"""Longer than any fault lasts: an answer that does not come means that the daemon has ended."""
+
+
 class MapWrite(NamedTuple):
     """Write within one page of a file through a shared mapping, and msync.
 
@@ -230,7 +234,7 @@ class SocketWrite(NamedTuple):
     def run(self, root: bytes) -> Iterator[None]:
         mountpoint, directory = os.path.split(root)
         try:
-            with vfsd.connect(os.fsdecode(mountpoint)) as vfs:
+            with vfsd.connect(os.fsdecode(mountpoint), timeout=_SOCKET_SECONDS) as vfs:
                 vfs.write_file(os.path.join(directory, self.path), content_of(self.seed, self.size))
         except (ConnectionError, TimeoutError) as error:
             raise OSError(errno.ENOTCONN, "the daemon has ended") from error
