@@ -55,11 +55,14 @@ return 1
 """
 
 SHRINK: Final = b"""#!lua flags=allow-oom
--- KEYS scope   ARGV epoch, then commands: number of words, words
+-- KEYS scope, inodes, entries   ARGV epoch, number of inodes, number of entries, then commands: number of words, words
 -- Stores a change that needs no memory. A full server refuses the same commands in a transaction.
 local epoch = redis.call('HGET', KEYS[1], 'epoch')
 if epoch ~= ARGV[1] then return {'fenced', epoch} end
-local i = 2
+for k = 2, 3 do
+  if redis.call('HLEN', KEYS[k]) ~= tonumber(ARGV[k]) then return {'changed'} end
+end
+local i = 4
 while i <= #ARGV do
   local words = tonumber(ARGV[i])
   redis.call(unpack(ARGV, i + 1, i + words))

@@ -1,9 +1,11 @@
 """A group of changes as one Redis transaction, and the meaning of its replies.
 
-The commands are ``MULTI … EXEC WATCH HGET``. The transaction runs only if the scope's header has not changed since the
-last WATCH. The same round trip then watches the header again and reads its epoch for the next transaction. So every
-commit is fenced without a script (Redis documentation, "Transactions: optimistic locking using check-and-set"). Each
-commit also increments ``seq`` in the header: after a lost connection it tells whether the last commit arrived.
+The commands are ``MULTI … EXEC WATCH HGET HLEN HLEN``. The transaction runs only if the scope's header, inodes and
+entries have not changed since the last WATCH. The same round trip then watches them again, and reads for the next
+transaction the epoch and how many inodes and entries there are. So every commit is fenced without a script (Redis
+documentation, "Transactions: optimistic locking using check-and-set"). If a transaction is aborted, the numbers tell
+whether somebody has removed records. Each commit also increments ``seq`` in the header: after a lost connection it
+tells whether the last commit arrived.
 """
 
 import enum
@@ -25,18 +27,34 @@ class ExecResult(enum.Enum):
 
     STORED = enum.auto()
     ABORTED = enum.auto()
-    """The header changed after the WATCH, so nothing is stored. The scope is fenced, or the caller sends it again."""
+    """A watched key changed after the WATCH, so nothing is stored. The scope is fenced, or records were removed, or
+    the caller sends it again."""
     REFUSED = enum.auto()
     """The server refused the transaction, so nothing is stored."""
     PARTIAL = enum.auto()
     """Some commands failed and others did not. The cause can only be foreign data under the scope's keys."""
 
 
+class Watched(NamedTuple):
+    """What was read right after the WATCH. A number is a ReplyError if the key does not hold a hash.
+
+    *epoch* is None if the WATCH was refused.
+    """
+
+    epoch: bytes | None
+    inodes: int | ReplyError
+    entries: int | ReplyError
+
+
+_WATCH_REPLIES = 4
+"""WATCH, HGET, HLEN, HLEN."""
+
+
 class Outcome(NamedTuple):
-    """The result, the epoch in the header after it, and the server's message if it refused."""
+    """The result, what is watched after it, and the server's message if it refused."""
 
     result: ExecResult
-    epoch: bytes | None
+    watched: Watched
     why: str = ""
 
 
@@ -50,15 +68,22 @@ def watch(keys: Keys) -> RespRequest:
     request.add(b"MULTI")
     request.add(b"EXEC")
     request.add(b"UNWATCH")
-    request.add(b"WATCH", keys.scope)
-    request.add(b"HGET", keys.scope, b"epoch")
+    add_watch(request, keys)
     return request
 
 
-def watched_epoch(replies: Sequence[Reply]) -> Reply:
-    """Return the epoch from the last two replies (to WATCH and HGET), or None if the WATCH was refused."""
-    watching, epoch = replies[-2:]
-    return None if isinstance(watching, ReplyError) else epoch
+def add_watch(request: RespRequest, keys: Keys) -> None:
+    """Append the commands that watch a scope for the next transaction."""
+    request.add(b"WATCH", keys.scope, keys.inodes, keys.entries)
+    request.add(b"HGET", keys.scope, b"epoch")
+    request.add(b"HLEN", keys.inodes)
+    request.add(b"HLEN", keys.entries)
+
+
+def watched(replies: Sequence[Reply]) -> Watched:
+    """Return what the last replies, those to :func:`add_watch`, say."""
+    watching, epoch, inodes, entries = replies[-_WATCH_REPLIES:]
+    return Watched(None if isinstance(watching, ReplyError) else epoch, inodes, entries)
 
 
 def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> RespRequest:
@@ -68,7 +93,7 @@ def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> Re
     for command in commands(keys, [op for change in changes for op in change.ops]):
         request.add(*command)
     request.add(b"HSET", keys.scope, *header)
-    request.add_encoded(_closing(keys.scope), 3)
+    request.add_encoded(_closing(keys), 1 + _WATCH_REPLIES)
     return request
 
 
@@ -76,29 +101,29 @@ _OPENING = b"*1\r\n$5\r\nMULTI\r\n"
 
 
 @functools.lru_cache(maxsize=1)
-def _closing(scope: bytes) -> bytes:
-    """Return the encoded end of every transaction on a header, cached: it is a large part of a small commit."""
+def _closing(keys: Keys) -> bytes:
+    """Return the encoded end of every transaction on a scope, cached: it is a large part of a small commit."""
     request = RespRequest()
     request.add(b"EXEC")
-    request.add(b"WATCH", scope)
-    request.add(b"HGET", scope, b"epoch")
+    add_watch(request, keys)
     return b"".join(request.buffers())
 
 
 def decode(replies: Sequence[Reply]) -> Outcome:
     """Return the outcome that the replies to an :func:`encode` request mean."""
-    executed, epoch = replies[-3], watched_epoch(replies)
-    if isinstance(replies[0], ReplyError) and not all(isinstance(reply, ReplyError) for reply in replies[:-2]):
-        return Outcome(ExecResult.PARTIAL, epoch, str(replies[0]))
+    sent, now = replies[:-_WATCH_REPLIES], watched(replies)
+    executed = sent[-1]
+    if isinstance(sent[0], ReplyError) and not all(isinstance(reply, ReplyError) for reply in sent):
+        return Outcome(ExecResult.PARTIAL, now, str(sent[0]))
     if executed is None:
-        return Outcome(ExecResult.ABORTED, epoch)
+        return Outcome(ExecResult.ABORTED, now)
     if isinstance(executed, ReplyError):
-        reasons = [reply for reply in replies[:-3] if isinstance(reply, ReplyError)]
-        return Outcome(ExecResult.REFUSED, epoch, str((reasons or [executed])[0]))
+        reasons = [reply for reply in sent if isinstance(reply, ReplyError)]
+        return Outcome(ExecResult.REFUSED, now, str(reasons[0]))
     failed = [reply for reply in executed if isinstance(reply, ReplyError)]
     if failed:
-        return Outcome(ExecResult.PARTIAL, epoch, str(failed[0]))
-    return Outcome(ExecResult.STORED, epoch)
+        return Outcome(ExecResult.PARTIAL, now, str(failed[0]))
+    return Outcome(ExecResult.STORED, now)
 
 
 def commands(keys: Keys, ops: Iterable[Op]) -> list[list[Chunk]]:
