@@ -152,7 +152,7 @@ class RedisClaim(Claim):
         while True:
             link = self._connection.link or await self._connection.usable(deadline)
             seq, following = self._seq + 1, next_ino(changes, self._next_ino)
-            request = encode(self._connection.keys, changes, self._header(seq, following))
+            request, content = encode(self._connection.keys, changes, self._header(seq, following))
             meanwhile = copy_views(changes) if request.has_large_values else ()
             try:
                 replies = await link.call(request, deadline, alone=self._group.pending == 1, meanwhile=meanwhile)
@@ -160,7 +160,7 @@ class RedisClaim(Claim):
                 if await self._settle(lost, seq, changes, deadline):
                     return
                 continue
-            outcome = decode(replies)
+            outcome = decode(replies, content)
             if outcome.result is ExecResult.STORED:
                 self._note_stored(seq, changes, following, request.size)
             ours = self._is_ours(outcome)
@@ -191,8 +191,7 @@ class RedisClaim(Claim):
         If it is not, bringing the connection up finds out whose the scope is.
         """
         if outcome.result is ExecResult.PARTIAL:
-            reason = Fenced(f"scope {self.scope}: foreign data under its keys ({outcome.why})")
-            raise self._connection.lose(reason)
+            raise self._lose_changed(outcome.why)
         return self._holds(outcome.watched, stored=outcome.result is ExecResult.STORED)
 
     def _holds(self, now: Watched, *, stored: bool) -> bool:
@@ -212,12 +211,12 @@ class RedisClaim(Claim):
             return
         numbers = ((keys.inodes, known.inodes, now.inodes), (keys.entries, known.entries, now.entries))
         changed = [f"{key.decode()} had {had} fields and has {has}" for key, had, has in numbers if had != has]
-        raise self._connection.lose(
-            Fenced(
-                f"another program has changed scope {self.scope} in the store {self._connection.label}"
-                f" ({', '.join(changed)}): copy what you need from this mount before you unmount it"
-            )
-        )
+        raise self._lose_changed(", ".join(changed))
+
+    def _lose_changed(self, how: str) -> Fenced:
+        """Give the scope up for good because its keys are not what was stored, and return the reason."""
+        what = f"another program has changed scope {self.scope} in the store {self._connection.label} ({how})"
+        return self._connection.lose(Fenced(f"{what}: copy what you need from this mount before you unmount it"))
 
     # --- refusals
 
@@ -277,7 +276,7 @@ class RedisClaim(Claim):
         words: list[Chunk] = [b"EVAL", scripts.SHRINK, b"3", keys.scope, keys.inodes, keys.entries]
         words += (self._connection.epoch, str(known.inodes).encode(), str(known.entries).encode())
         counted: list[Chunk] = [b"HSET", keys.scope, b"seq", b"%d" % seq]
-        for command in (*commands(keys, change.ops), counted):
+        for command in (*(command.words for command in commands(keys, change.ops)), counted):
             words += (b"%d" % len(command), *command)
         request = RespRequest()
         request.add(*words)
@@ -326,7 +325,7 @@ class RedisClaim(Claim):
             doubt.stored = seq >= doubt.seq
             if doubt.stored:
                 following = next_ino(doubt.changes, self._next_ino)
-                size = encode(self._connection.keys, doubt.changes, ()).size
+                size = encode(self._connection.keys, doubt.changes, ()).request.size
                 self._note_stored(doubt.seq, doubt.changes, following, size)
             doubt.resolved.set()
 
@@ -344,7 +343,8 @@ class RedisClaim(Claim):
         for number, changes in missing:
             header = (b"seq", b"%d" % number, b"next", b"%d" % self._next_ino)
             deadline = trio.current_time() + self._timeout
-            outcome = decode(await link.call(encode(self._connection.keys, changes, header), deadline))
+            request, content = encode(self._connection.keys, changes, header)
+            outcome = decode(await link.call(request, deadline), content)
             if outcome.result is ExecResult.REFUSED:
                 raise refusal(label, outcome.why)
             if outcome.result is not ExecResult.STORED:

@@ -86,15 +86,25 @@ def watched(replies: Sequence[Reply]) -> Watched:
     return Watched(None if isinstance(watching, ReplyError) else epoch, inodes, entries)
 
 
-def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> RespRequest:
+class Transaction(NamedTuple):
+    """A request, and the commands of it that must find chunks, by their index in the transaction."""
+
+    request: RespRequest
+    content: list[tuple[int, "Command"]]
+
+
+def encode(keys: Keys, changes: Iterable[Change], header: Sequence[bytes]) -> Transaction:
     """Return one transaction that stores *changes* and sets *header* (field, value, field, value …)."""
     request = RespRequest()
+    content = []
     request.add_encoded(_OPENING, 1)
-    for command in commands(keys, [op for change in changes for op in change.ops]):
-        request.add(*command)
+    for index, command in enumerate(commands(keys, [op for change in changes for op in change.ops])):
+        request.add(*command.words)
+        if command.known:
+            content.append((index, command))
     request.add(b"HSET", keys.scope, *header)
     request.add_encoded(_closing(keys), 1 + _WATCH_REPLIES)
-    return request
+    return Transaction(request, content)
 
 
 _OPENING = b"*1\r\n$5\r\nMULTI\r\n"
@@ -109,8 +119,8 @@ def _closing(keys: Keys) -> bytes:
     return b"".join(request.buffers())
 
 
-def decode(replies: Sequence[Reply]) -> Outcome:
-    """Return the outcome that the replies to an :func:`encode` request mean."""
+def decode(replies: Sequence[Reply], content: Sequence[tuple[int, "Command"]]) -> Outcome:
+    """Return the outcome that the replies to an :func:`encode` request mean. *content* comes from there too."""
     sent, now = replies[:-_WATCH_REPLIES], watched(replies)
     executed = sent[-1]
     if isinstance(sent[0], ReplyError) and not all(isinstance(reply, ReplyError) for reply in sent):
@@ -123,16 +133,35 @@ def decode(replies: Sequence[Reply]) -> Outcome:
     failed = [reply for reply in executed if isinstance(reply, ReplyError)]
     if failed:
         return Outcome(ExecResult.PARTIAL, now, str(failed[0]))
+    for index, command in content:
+        if command.found(executed[index]) < command.known:
+            return Outcome(ExecResult.PARTIAL, now, f"{command.key} has lost chunks")
     return Outcome(ExecResult.STORED, now)
 
 
-def commands(keys: Keys, ops: Iterable[Op]) -> list[list[Chunk]]:
+class Command(NamedTuple):
+    """The *words* of one command. If it is an HSET, *known* is how many of its fields the server must have had."""
+
+    words: list[Chunk]
+    known: int = 0
+
+    @property
+    def key(self) -> str:
+        """The key that the command changes."""
+        return bytes(self.words[1]).decode()
+
+    def found(self, new: int) -> int:
+        """Return how many fields the server had. *new* is the answer to HSET: how many it had not."""
+        return (len(self.words) - 2) // 2 - new
+
+
+def commands(keys: Keys, ops: Iterable[Op]) -> list[Command]:
     """Return the Redis commands that store *ops*: one per kind of record, then those for content in their order."""
     put_inodes: list[Chunk] = [b"HSET", keys.inodes]
     put_entries: list[Chunk] = [b"HSET", keys.entries]
     drop_inodes: list[Chunk] = [b"HDEL", keys.inodes]
     drop_entries: list[Chunk] = [b"HDEL", keys.entries]
-    content: list[list[Chunk]] = []
+    content: list[Command] = []
     for op in ops:
         match op:
             case PutInode():
@@ -140,16 +169,16 @@ def commands(keys: Keys, ops: Iterable[Op]) -> list[list[Chunk]]:
             case PutEntry():
                 put_entries += (entry_key(op.parent, op.name), entry_value(op.ino, op.cookie))
             case PutChunks() if op.chunks:
-                content.append([b"HSET", keys.data(op.ino), *_fields(op)])
+                content.append(Command([b"HSET", keys.data(op.ino), *_fields(op)], op.replaced))
             case DropEntry():
                 drop_entries.append(entry_key(op.parent, op.name))
             case DropInode():
                 drop_inodes.append(b"%d" % op.ino)
-                content.append([b"UNLINK", keys.data(op.ino)])
+                content.append(Command([b"UNLINK", keys.data(op.ino)]))
             case DropChunks():
                 content += _drop_chunks(keys.data(op.ino), op.numbers)
     named = [put_inodes, drop_entries, put_entries, drop_inodes]
-    return [command for command in named if len(command) > 2] + content  # noqa: PLR2004 (more than verb and key)
+    return [Command(words) for words in named if len(words) > 2] + content  # noqa: PLR2004 (more than verb and key)
 
 
 def _fields(op: PutChunks) -> Iterable[Chunk]:
@@ -158,11 +187,11 @@ def _fields(op: PutChunks) -> Iterable[Chunk]:
         yield chunk
 
 
-def _drop_chunks(key: bytes, numbers: tuple[int, ...] | None) -> list[list[Chunk]]:
+def _drop_chunks(key: bytes, numbers: tuple[int, ...] | None) -> list[Command]:
     if numbers is None:
-        return [[b"UNLINK", key]]
+        return [Command([b"UNLINK", key])]
     slices = (numbers[start : start + _NUMBERS_AT_ONCE] for start in range(0, len(numbers), _NUMBERS_AT_ONCE))
-    return [[b"HDEL", key, *(b"%d" % number for number in part)] for part in slices]
+    return [Command([b"HDEL", key, *(b"%d" % number for number in part)]) for part in slices]
 
 
 def next_ino(changes: Iterable[Change], known: int) -> int:
