@@ -21,7 +21,7 @@ from vfsd.store.redis.admin import RedisAdmin
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
-from vfsd.store.redis.transaction import watch
+from vfsd.store.redis.transaction import Watched, watch, watched
 
 _log = logging.getLogger(__name__)
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -31,8 +31,10 @@ _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 class Recovery(Protocol):
     """What must be done with commits when the link comes up again, or never will."""
 
-    async def recover(self, link: RespConnection, seq: int, next_ino: int) -> None:
+    async def recover(self, link: RespConnection, seq: int, next_ino: int, now: Watched) -> None:
         """Settle unanswered commits. *seq* and *next_ino* are what the header says; *link* has an armed fence.
+
+        *now* is what is watched.
 
         Raises ConnectionLost, StoreError; Fenced if the scope must be given up.
         """
@@ -153,14 +155,15 @@ class FencedConnection:
         lease_ms = b"%d" % (LEASE_SECONDS * 1000)
         token = self._token.encode()
         request.add(b"EVAL", scripts.RECLAIM, b"2", self.keys.scope, self.keys.lease, token, lease_ms)
-        answer = await self._ask(link, request)
+        answer = (await self._ask(link, request))[0]
         if answer[0] != b"claimed":
             raise self.lose(self._reason(answer))
         seq, next_ino = self._counters(answer)
         self.epoch = answer[1]
-        if await self._ask(link, watch(self.keys)) != self.epoch:
+        now = watched(await self._ask(link, watch(self.keys)))
+        if now.epoch != self.epoch:
             raise self.disturbed()
-        await self._recovery.recover(link, seq, next_ino)
+        await self._recovery.recover(link, seq, next_ino, now)
 
     def disturbed(self) -> StoreUnreachable:
         """Return the error for a header that somebody changed while the link was brought up."""
@@ -175,13 +178,13 @@ class FencedConnection:
                 f"the header {self.keys.scope.decode()} has no readable seq and next: restore them from a backup"
             ) from None
 
-    async def _ask(self, link: RespConnection, request: RespRequest) -> Reply:
-        """Return the last reply to *request*. Raises the StoreError for an error among the replies."""
+    async def _ask(self, link: RespConnection, request: RespRequest) -> list[Reply]:
+        """Return the replies to *request*. Raises the StoreError for an error among the replies."""
         replies = await link.call(request, trio.current_time() + self._timeout)
         for reply in replies:
             if isinstance(reply, ReplyError):
                 raise refusal(self.label, str(reply))
-        return replies[-1]
+        return replies
 
     def _reason(self, answer: Sequence[Reply]) -> Fenced:
         """Return why a script answered that the scope is not ours."""
