@@ -24,6 +24,7 @@ from vfsd.store.redis.connection import FencedConnection
 from vfsd.store.redis.durability import DurabilityWait
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.lease import clock
 from vfsd.store.redis.resp import ConnectionLost, ReplyError, RespConnection, RespRequest
 from vfsd.store.redis.transaction import (
     ExecResult,
@@ -151,6 +152,9 @@ class RedisClaim(Claim):
         changes = [ticket.change for ticket in tickets]
         while True:
             link = self._connection.link or await self._connection.usable(deadline)
+            if clock() > self._connection.lease.ends:
+                await self._connection.claim_again(deadline)
+                continue
             seq, following = self._seq + 1, next_ino(changes, self._next_ino)
             request, content = encode(self._connection.keys, changes, self._header(seq, following))
             meanwhile = copy_views(changes) if request.has_large_values else ()
