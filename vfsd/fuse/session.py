@@ -87,9 +87,12 @@ class FuseSession:
         """Make :meth:`serve` return once all requests under way are answered."""
         pyfuse3.terminate()
 
-    def close(self) -> None:
-        """Unmount if that has not happened yet. Programs that still have files open get ENOTCONN."""
-        pyfuse3.close(unmount=True)
+    def close(self, *, unmount: bool) -> None:
+        """End the session. Programs that still have files open get ENOTCONN.
+
+        With *unmount* whatever is at the mountpoint is unmounted: the caller must know that it is this mount.
+        """
+        pyfuse3.close(unmount=unmount)
 
 
 def mount_options(config: MountConfig) -> frozenset[str]:
