@@ -39,6 +39,8 @@ class SqliteClaim(Claim):
         self._pending = 0
         self._checkpoint_after = _CHECKPOINT_ROWS
         self._checkpoint_due = trio.Event()
+        if not database.notices_writes:  # a killed daemon left a log
+            self._checkpoint_due.set()
 
     @property
     def pending(self) -> int:
@@ -87,7 +89,7 @@ class SqliteClaim(Claim):
             await self._checkpoint_due.wait()
             self._checkpoint_due = trio.Event()
             try:
-                await trio.to_thread.run_sync(self._database.checkpoint)
+                await self._database.checkpoint()
             except StoreError as error:
                 _log.warning("could not checkpoint the log, so it keeps growing: %s", error)
 
@@ -130,4 +132,4 @@ class SqliteClaim(Claim):
 
     async def sync(self) -> None:
         """See :meth:`Claim.sync`: flush the log to the disk."""
-        await trio.to_thread.run_sync(self._database.flush_log)
+        await self._database.flush_log()
