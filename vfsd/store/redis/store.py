@@ -22,7 +22,7 @@ from vfsd.store.base import (
     Store,
     StoreOptions,
 )
-from vfsd.store.owner import Owner, from_json
+from vfsd.store.owner import Owner, from_json, living_here
 from vfsd.store.records import FORMAT, pack_limits, unpack_limits
 from vfsd.store.redis import scripts
 from vfsd.store.redis.admin import RedisAdmin
@@ -78,6 +78,8 @@ class RedisStore(Store):
         *dead_epoch* is the epoch of an owner that has certainly ended: the claim need not wait for its lease.
         """
         keys = Keys(scope)
+        if not terms.take_over:
+            self._raise_if_lives_here(scope)
         if terms.create and not self._admin.execute("SISMEMBER", SCOPES, scope):  # a full server refuses every SADD
             self._admin.execute("SADD", SCOPES, scope)
         answer = self._admin.script(
@@ -99,6 +101,12 @@ class RedisStore(Store):
             _raise_if_alive(scope, answer[2])
             return self._claim(scope, owner, terms, answer[1])
         return bool(answer[2] == b"1")
+
+    def _raise_if_lives_here(self, scope: str) -> None:
+        """Raise ScopeBusy if the owner lives on this host: a step of the server's clock may have ended its lease."""
+        owner = self._admin.execute("HGET", Keys(scope).scope, "owner")
+        if owner and living_here(owner):
+            _raise_if_alive(scope, owner)
 
     def _update_limits(self, scope: str, changes: Limits) -> Limits:
         """Change the limits of a scope that is claimed, and return the limits in force."""
@@ -145,7 +153,8 @@ class RedisStore(Store):
         (created, owner), files, leased = self._admin.pipeline(commands)
         if created is None:
             return None
-        return ScopeSummary(scope, files, int(created), from_json(owner) if owner and leased else None)
+        holder = (from_json(owner) if leased else living_here(owner)) if owner else None
+        return ScopeSummary(scope, files, int(created), holder)
 
     async def drop(self, scope: str) -> None:
         """See :meth:`Store.drop`."""
@@ -157,6 +166,7 @@ class RedisStore(Store):
         *dead_epoch* is the epoch of an owner that has certainly ended.
         """
         keys = Keys(scope)
+        self._raise_if_lives_here(scope)
         answer = self._admin.script(scripts.START_DROP, (keys.scope, keys.lease), dead_epoch)
         if answer[0] == b"missing":
             raise ScopeMissing(f"there is no scope {scope} in the store {self.label}")
@@ -190,7 +200,8 @@ def _raise_if_alive(scope: str, owner_json: bytes) -> None:
     if not owner.is_gone():
         raise ScopeBusy(
             f"scope {scope} is mounted: {owner.describe()}; unmount it there,"
-            f" or if that host is gone wait {LEASE_SECONDS} s for its lease to end"
+            f" or if that host is gone wait {LEASE_SECONDS} s for its lease to end,"
+            " or mount with --take-over if it hangs"
         )
 
 

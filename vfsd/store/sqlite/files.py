@@ -191,17 +191,24 @@ class OpenFiles:
 
 def open_descriptors() -> frozenset[int]:
     """Return the open descriptors of this process. Raises OSError."""
-    return frozenset(map(int, os.listdir("/proc/self/fd")))
+    with os.scandir("/proc/self/fd") as listed:
+        found = [int(each.name) for each in listed]
+    # The listing had a descriptor itself, which is free again.
+    return frozenset(each for each in found if _status(each) is not None)
+
+
+def _status(descriptor: int) -> os.stat_result | None:
+    try:
+        return os.fstat(descriptor)
+    except OSError:
+        return None
 
 
 def _having(wanted: os.stat_result, descriptors: frozenset[int]) -> int:
     """Return the descriptor among *descriptors* that is the file *wanted*. Raises FileNotFoundError."""
     for descriptor in descriptors:
-        try:
-            found = os.fstat(descriptor)
-        except OSError:
-            continue  # the descriptor that listed the others
-        if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+        found = _status(descriptor)
+        if found is not None and (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
             return descriptor
     raise FileNotFoundError("a file was replaced while SQLite opened it")
 
