@@ -116,8 +116,8 @@ async def test_a_newer_layout_is_refused(file: SqliteBackend, scope: str) -> Non
     async with claimed(file, scope):
         pass
     with closing(sqlite3.connect(file.path)) as connection, connection:
-        connection.execute("PRAGMA user_version = 2")
-    await refuse(file, FormatTooNew, "layout 2.*upgrade vfsd")
+        connection.execute("PRAGMA user_version = 3")
+    await refuse(file, FormatTooNew, "layout 3.*upgrade vfsd")
 
 
 async def test_a_directory_is_refused(file: SqliteBackend) -> None:

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _APPLICATION_ID = 0x76667364
 """Identifies a file of vfsd: the bytes "vfsd" (see PRAGMA application_id)."""
 
-_LAYOUT = 1
+_LAYOUT = 2
 """Version of the tables, kept in PRAGMA user_version. The format of the records has its own version, per scope."""
 
 _LOG_PAGES = 4000
@@ -38,6 +38,9 @@ to its limit, and the file by the same size."""
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.001, 0.02
 """The delays (s) between two attempts on a locked file: the first, and the limit up to which it doubles."""
+
+_PAUSE = 0.002
+"""Time (s) between two slices of a long work, about as long as a slice takes."""
 
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",  # a commit survives the daemon's end; flush_log() makes it survive the host's
@@ -83,6 +86,15 @@ class Database:
         result = action(connection)
         files.note_commit()
         return result
+
+    async def run_in_slices(self, action: Callable[[sqlite3.Connection], bool]) -> None:
+        """Call *action* again and again until it returns False. Others commit between two calls. Raises StoreError."""
+        while await self.run(action):
+            await self.pause()
+
+    async def pause(self) -> None:
+        """Let others commit, in this process and elsewhere."""
+        await trio.sleep(_PAUSE)
 
     async def open(self) -> None:
         """Open the file, if it is not open. Raises StoreError, for example if the file is not vfsd's."""
@@ -191,29 +203,32 @@ class Database:
         return connection
 
     def _configure(self, connection: sqlite3.Connection) -> None:
-        is_new = self._is_new(connection)
+        layout = self._layout(connection)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise self._error(StoreRefused, f"write-ahead logging does not work there (journal mode {mode})")
-        if is_new:
+        if layout < _LAYOUT:
             with transaction(connection):
-                if self._is_new(connection):  # otherwise another process was faster
+                if self._layout(connection) < _LAYOUT:  # otherwise another process was faster
                     _create_tables(connection)
 
-    def _is_new(self, connection: sqlite3.Connection) -> bool:
-        """Whether the file is empty. Raises StoreRefused for the file of another program, and FormatTooNew."""
+    def _layout(self, connection: sqlite3.Connection) -> int:
+        """Return the layout of the tables, 0 for an empty file.
+
+        Raises StoreRefused for the file of another program, and FormatTooNew.
+        """
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (layout,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
         if not tables and not application:
-            return True
+            return 0
         if application != _APPLICATION_ID:
             raise self._error(StoreRefused, "it is the database of another program; name another file")
         if layout > _LAYOUT:
             raise self._error(FormatTooNew, f"it has layout {layout}, and this vfsd knows {_LAYOUT}; upgrade vfsd")
-        return False
+        return int(layout)
 
     # --- the disk below it
 
@@ -283,7 +298,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables in an empty file, and mark it as vfsd's."""
+    """Create the tables that are missing, all of them in an empty file, and mark the file as vfsd's."""
     for statement in SCHEMA:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
