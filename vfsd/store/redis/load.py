@@ -17,6 +17,7 @@ from vfsd.store.base import Batch, Damage
 from vfsd.store.records import check_format, unpack_entry, unpack_inode
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.leftovers import read_notes
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
 from vfsd.tree.change import CHUNK_SIZE, Op, PutChunks, PutInode
 
@@ -51,12 +52,14 @@ class Loader:
         self._done = 0
         self._total = 0
         self._next_ino = 0
+        self._leftovers: dict[int, set[int]] = {}
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """See :meth:`vfsd.store.base.Store.load`."""
         header = await self.header()
         self._next_ino = header.next_ino
         self._total = sum(await self._ask([b"HLEN", self._keys.inodes], [b"HLEN", self._keys.entries]))
+        await self._read_leftovers()
         sizes: dict[int, int] = {}
         async with aclosing(self._scan(self._keys.inodes, _FIELDS_AT_ONCE)) as slices:
             async for fields in slices:
@@ -72,6 +75,12 @@ class Loader:
                 yield batch
         if await self.header() != header:
             raise ScopeChanged(f"scope {self._scope} was written while it was read")
+
+    async def _read_leftovers(self) -> None:
+        """Learn which chunks are stored, but must read as zeros."""
+        (notes,) = await self._ask([b"HGETALL", self._keys.leftovers])
+        for leftover in read_notes(self._keys.leftovers, dict(_pairs(notes))).values():
+            self._leftovers.setdefault(leftover.ino, set()).update(leftover.numbers)
 
     async def header(self) -> Header:
         """Return the header, if this vfsd can read the scope. Raises ScopeMissing, ScopeDamaged, FormatTooNew."""
@@ -116,8 +125,12 @@ class Loader:
         return self._batch(ops, damages)
 
     async def _content(self, sizes: dict[int, int]) -> AsyncGenerator[Batch, None]:
-        """Yield the chunks of the files in *sizes*. Small files come in groups, and large files in slices."""
-        small = [ino for ino, size in sizes.items() if size <= _WHOLE_FILE_CHUNKS * CHUNK_SIZE]
+        """Yield the chunks of the files in *sizes*. Small files come in groups, and large files in slices.
+
+        A file with leftovers is large, whatever its size.
+        """
+        most = _WHOLE_FILE_CHUNKS * CHUNK_SIZE
+        small = [ino for ino, size in sizes.items() if size <= most and ino not in self._leftovers]
         async with aclosing(self._read_ahead(_bounded_groups(small, sizes))) as answers:
             async for group, replies in answers:
                 yield self._chunks(zip(group, replies, strict=True), len(group))
@@ -132,9 +145,12 @@ class Loader:
         damages: list[Damage] = []
         for ino, fields in files:
             chunks: dict[int, bytes] = {}
+            leftovers = self._leftovers.get(ino, ())
             for field, chunk in _pairs(fields):
                 try:
-                    chunks[int(field)] = _valid_chunk(chunk)
+                    number = int(field)
+                    if number not in leftovers:
+                        chunks[number] = _valid_chunk(chunk)
                 except ValueError as error:
                     damages.append(self._damage(self._keys.data(ino), field, error))
             if chunks:
