@@ -176,7 +176,7 @@ def commands(keys: Keys, ops: Iterable[RedisOp]) -> list[Command]:
             case DropInode():
                 drop_inodes.append(b"%d" % op.ino)
                 content.append(Command([b"UNLINK", keys.data(op.ino)]))
-            case DropChunks():
+            case DropChunks() if op.numbers != ():
                 content.append(_drop_chunks(keys.data(op.ino), op.numbers))
             case NoteLeftovers():
                 content += _write_notes(keys.leftovers, op.leftovers)
