@@ -16,9 +16,10 @@ ROOT = Path(__file__).parent.parent
 BELOW = {
     "errors": (),
     "clock": (),
+    "printable": (),
     "busy_poll": (),
     "tree": ("errors",),
-    "store": ("tree", "clock", "busy_poll"),
+    "store": ("tree", "clock", "busy_poll", "printable"),
     "config": ("store",),
     "scope": ("config",),
     "seeds": ("scope",),

@@ -5,6 +5,7 @@ The records are gone from the store then, but memory still has all of them: read
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def _remove(server: RedisServer, mounted: Mounted, removal: tuple[str, ...]) -> 
 def _assert_lost(mounted: Mounted) -> None:
     """Check that the mount refuses every change, and still shows what it has in memory."""
     wait_for_log(mounted, f"another program has changed scope {mounted.scope}")
-    assert {name: outcome(lambda change=change: change(mounted.path)) for name, change in CHANGES.items()} == (
+    assert {name: outcome(partial(change, mounted.path)) for name, change in CHANGES.items()} == (
         dict.fromkeys(CHANGES, "EROFS")
     )
     assert sorted(os.listdir(mounted.path)) == ["file", "other"]

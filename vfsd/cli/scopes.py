@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 import trio
 
+from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_scope, parse_store
 from vfsd.store.base import ScopeSummary, Store, StoreOptions
 from vfsd.store.url import open_store
@@ -29,7 +30,7 @@ def scopes(store: str | None, as_json: bool) -> None:
     for summary in summaries:
         created = dt.datetime.fromtimestamp(summary.created_ns / 1e9, dt.UTC)
         state = f"mounted: {summary.owner.describe()}" if summary.owner else "not mounted"
-        click.echo(f"{summary.name}  {summary.files} files  made {created:%Y-%m-%d %H:%M:%S}Z  {state}")
+        say(f"{summary.name}  {summary.files} files  made {created:%Y-%m-%d %H:%M:%S}Z  {state}")
 
 
 def _json_object(summary: ScopeSummary) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def destroy(scope: str, store: str | None, yes: bool) -> None:
     if not yes:
         click.confirm(f"Delete all files of scope {name} for good?", abort=True)
     _with_store(store, lambda opened: opened.drop(name))
-    click.echo(f"destroyed scope {name}")
+    say(f"destroyed scope {name}")
 
 
 def _with_store(option: str | None, use: Callable[[Store], Awaitable[T]]) -> T:

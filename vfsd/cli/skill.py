@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_skill
 from vfsd.client.results import Seeds
 from vfsd.client.vfs import Vfs, connect
@@ -87,7 +88,7 @@ def _add_from_stdin(vfs: Vfs, text: str) -> tuple[str, bool]:
 
 
 def _print_seeded(dest: str, changed: bool) -> None:
-    click.echo(f"seeded {dest}" if changed else f"{dest} is already seeded, with the same content")
+    say(f"seeded {dest}" if changed else f"{dest} is already seeded, with the same content")
 
 
 @skill.command("list")
@@ -110,19 +111,14 @@ def list_(mountpoint: str, as_json: bool) -> None:
 def _print_seeds(seeds: Seeds) -> None:
     for listed in seeds.skills:
         description = " ".join(listed.description.split())
-        click.echo(_printable(f"{listed.dir or '/'}  {listed.name}, {len(listed.files)} files: {description}"))
+        say(f"{listed.dir or '/'}  {listed.name}, {len(listed.files)} files: {description}")
     meanings = {"shadows": "hides a stored file", "kept": "a stored file is shown in its place"}
     for file in seeds.seeds:
         if file.state in meanings:
-            click.echo(_printable(f"{file.path}  {meanings[file.state]}"))
+            say(f"{file.path}  {meanings[file.state]}")
     in_skills = {f"{listed.dir}/{name}".lstrip("/") for listed in seeds.skills for name in listed.files}
     others = sum(file.path not in in_skills for file in seeds.seeds)
-    click.echo(f"{len(seeds.skills)} skills, {others} other seeds")
-
-
-def _printable(text: str) -> str:
-    """Return *text* without control characters, which could change the terminal's state."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    say(f"{len(seeds.skills)} skills, {others} other seeds")
 
 
 @skill.command()
@@ -137,7 +133,7 @@ def remove(mountpoint: str, which: str) -> None:
         named = [listed.dir or "/" for listed in vfs.seed_list().skills if listed.name == which]
         if len(named) > 1:
             raise UsageError(f"{which}: several skills have this name, at {', '.join(named)}: give the path of one")
-        click.echo(f"removed {vfs.seed_remove(named[0] if named else which)} files")
+        say(f"removed {vfs.seed_remove(named[0] if named else which)} files")
 
 
 @click.command()

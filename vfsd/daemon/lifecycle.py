@@ -25,6 +25,7 @@ from vfsd.daemon.task_dump import describe_tasks
 from vfsd.errors import ScopeMissing, StoreError, UncleanEnd, VfsdError
 from vfsd.fuse.session import FuseSession, check_device
 from vfsd.host import registrations
+from vfsd.host.mount_table import Mount, mount_at
 from vfsd.scope.hydrate import hydrate
 from vfsd.scope.volume import Backing, Volume
 from vfsd.seeds.sources import SeedSource, read_sources
@@ -159,6 +160,7 @@ class Daemon:
         session, volume = mounted.session, mounted.volume
         operations = mounted.control_operations(partial(self._drop, volume, backing))
         session.mount()
+        mount = mount_at(self._config.mountpoint)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(keep_measuring, volume)
@@ -168,7 +170,7 @@ class Daemon:
                     await self._serve_until_stopped(session)
                 nursery.cancel_scope.cancel()
         finally:
-            session.close()
+            session.close(unmount=_is_at(self._config.mountpoint, mount))
 
     async def _serve_until_stopped(self, session: FuseSession) -> None:
         self._stop = session.stop
@@ -188,7 +190,7 @@ class Daemon:
         stopping = False
         async for number in signals:
             if number == signal.SIGUSR1:
-                _log.info("tasks:\n%s", describe_tasks())
+                _log.info("tasks:\n%s", describe_tasks(), extra={"lines": True})
             elif stopping:
                 self._unfinished.append("forced to end: what was in flight got no answer")
                 self._everything.cancel()
@@ -215,6 +217,14 @@ async def _control_socket(
         yield
     finally:
         registrations.unregister(registration.mountpoint)
+
+
+def _is_at(mountpoint: str, mount: Mount | None) -> bool:
+    """Return whether *mount* is still at *mountpoint*: after a lazy unmount another daemon may have mounted there."""
+    try:
+        return mount_at(mountpoint) == mount
+    except OSError:  # no file descriptor left
+        return True
 
 
 def _go_on_ending() -> None:

@@ -12,13 +12,14 @@ import hashlib
 import json
 import os
 import stat
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from vfsd.config import runtime_dir
 from vfsd.errors import VfsdError
+from vfsd.host.mount_table import mount_at
 
 _LONGEST_DIRECTORY = 107 - len("/0123456789abcdef.sock")
 """Longest directory in bytes. The address of a socket has 107 bytes at most (:manpage:`unix(7)`)."""
@@ -26,7 +27,10 @@ _LONGEST_DIRECTORY = 107 - len("/0123456789abcdef.sock")
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a daemon writes when its mount is ready. *since_ns* is its start time."""
+    """What a daemon writes when its mount is ready. *since_ns* is its start time.
+
+    *device* is the number of the mount in the mount table; :func:`register` finds it out.
+    """
 
     scope: str
     mountpoint: str
@@ -34,11 +38,14 @@ class Registration:
     pid: int
     since_ns: int
     version: str
+    device: str = ""
 
 
 def register(registration: Registration) -> Path:
     """Write *registration* in one step, and return the path for the control socket. Raises VfsdError."""
     base = _base(registration.mountpoint, make=True)
+    mount = mount_at(registration.mountpoint)
+    registration = replace(registration, device=mount.device if mount else "")
     draft = base.with_suffix(f".{os.getpid()}")
     draft.write_text(json.dumps(asdict(registration)))
     draft.replace(base.with_suffix(".json"))
@@ -116,6 +123,17 @@ def reserve(mountpoint: str) -> Reservation | None:
         pass
     reservation.forget()
     return None
+
+
+def every() -> list[Registration]:
+    """Return all registrations, also those that dead daemons have left."""
+    found = [_read(path) for path in sorted(runtime_dir().glob("*.json"))]
+    return [registration for registration in found if registration is not None]
+
+
+def socket_of(registration: Registration) -> Path:
+    """Return the path of the control socket of *registration*."""
+    return socket_path(registration.mountpoint)
 
 
 def socket_path(mountpoint: str) -> Path:

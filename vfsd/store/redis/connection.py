@@ -192,11 +192,14 @@ class FencedConnection:
         await self._recovery.recover(link, seq, next_ino, now)
 
     async def notes(self, link: RespConnection) -> dict[bytes, Leftover]:
-        """Return the notes of the scope's leftovers, by their field, as the server at *link* has them."""
+        """Return the notes of the scope's leftovers, by their field, as the server at *link* has them.
+
+        A note that cannot be read is left alone: loading the scope says that it is damaged.
+        """
         request = RespRequest()
         request.add(b"HGETALL", self.keys.leftovers)
         fields = (await self._ask(link, request))[0]
-        return read_notes(self.keys.leftovers, dict(zip(fields[::2], fields[1::2], strict=True)))
+        return read_notes(dict(zip(fields[::2], fields[1::2], strict=True)))[0]
 
     def disturbed(self) -> StoreUnreachable:
         """Return the error for a header that somebody changed while the link was brought up."""

@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeAlias, TypeGuard
 
 import trio
 
-from vfsd.errors import ScopeDamaged
 from vfsd.tree.change import Change, DropChunks, Op, PutChunks
 
 SLICE = 400
@@ -141,12 +140,15 @@ def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def read_notes(key: bytes, notes: Mapping[bytes, bytes]) -> dict[bytes, Leftover]:
-    """Return the leftovers that *notes*, the fields and values of *key*, describe. Raises ScopeDamaged."""
-    try:
-        return {field: _read_note(field, value) for field, value in notes.items()}
-    except ValueError as error:
-        raise ScopeDamaged(f"the notes in {key.decode()} cannot be read ({error}): restore that key") from None
+def read_notes(notes: Mapping[bytes, bytes]) -> tuple[dict[bytes, Leftover], dict[bytes, str]]:
+    """Return the leftovers that *notes*, fields and values, describe, and what is wrong with the others. By field."""
+    leftovers, faults = {}, {}
+    for field, value in notes.items():
+        try:
+            leftovers[field] = _read_note(field, value)
+        except ValueError as error:
+            faults[field] = str(error)
+    return leftovers, faults
 
 
 def _read_note(field: bytes, value: bytes) -> Leftover:

@@ -10,7 +10,7 @@ from typing import TypeVar
 import trio
 
 from vfsd import clock
-from vfsd.errors import ScopeBusy, ScopeMissing
+from vfsd.errors import ScopeBusy, ScopeDamaged, ScopeMissing, StoreRefused
 from vfsd.store.base import (
     LEASE_SECONDS,
     Batch,
@@ -18,15 +18,18 @@ from vfsd.store.base import (
     Claim,
     Claimed,
     ClaimTerms,
+    Damage,
     ScopeSummary,
     Store,
     StoreOptions,
 )
 from vfsd.store.owner import Owner, from_json
+from vfsd.store.ranges import is_scope_name
 from vfsd.store.records import FORMAT, pack_limits, unpack_limits
 from vfsd.store.redis import scripts
 from vfsd.store.redis.admin import RedisAdmin
 from vfsd.store.redis.claim import RedisClaim
+from vfsd.store.redis.header import FIELDS, read_header
 from vfsd.store.redis.keys import SCOPES, Keys
 from vfsd.store.redis.load import Loader
 from vfsd.store.redis.resp import RespConnection
@@ -69,7 +72,7 @@ class RedisStore(Store):
     async def _check_header(self, scope: str) -> None:
         link = await self._connect()
         try:
-            await self._loader(link, scope).header()
+            await self._loader(link, scope).check_header()
         finally:
             link.close()
 
@@ -113,7 +116,10 @@ class RedisStore(Store):
         If the claim is lost already, nothing changes: connecting finds that out.
         """
         header = Keys(scope).scope
-        present = unpack_limits(self._admin.execute("HGET", header, "limits") or "{}")
+        try:
+            present = unpack_limits(self._admin.execute("HGET", header, "limits") or "{}")
+        except ValueError as error:  # written since the header was checked
+            raise ScopeDamaged(f"the header {header.decode()} of scope {scope} is not readable ({error})") from None
         limits = present.changed_by(changes)
         if limits != present:
             self._admin.script(scripts.SET_LIMITS, (header,), owner.token, pack_limits(limits))
@@ -144,18 +150,35 @@ class RedisStore(Store):
         return await _in_thread(self._scopes)
 
     def _scopes(self) -> list[ScopeSummary]:
-        names = sorted(name.decode() for name in self._admin.execute("SMEMBERS", SCOPES))
-        summaries = (self._summary(name) for name in names)
+        summaries = (self._summary(name) for name in sorted(self._admin.execute("SMEMBERS", SCOPES)))
         return [summary for summary in summaries if summary is not None]
 
-    def _summary(self, scope: str) -> ScopeSummary | None:
-        """Return the summary of *scope*, or None if only its name is left (an interrupted claim or drop)."""
+    def _summary(self, name: bytes) -> ScopeSummary | None:
+        """Return the summary of scope *name*, or None if only its name is left (an interrupted claim or drop)."""
+        if not is_scope_name(name):
+            shown = name.decode(errors="backslashreplace")
+            return ScopeSummary(shown, 0, 0, None, Damage(SCOPES.decode(), "this is not the name of a scope"))
+        scope = name.decode()
         keys = Keys(scope)
-        commands = (("HMGET", keys.scope, "created", "owner"), ("HLEN", keys.inodes), ("EXISTS", keys.lease))
-        (created, owner), files, leased = self._admin.pipeline(commands)
-        if created is None:
+        header_fields: tuple[bytes | str, ...] = ("HMGET", keys.scope, *FIELDS, "owner")
+        try:
+            (*values, owner), files, leased = self._admin.pipeline(
+                (header_fields, ("HLEN", keys.inodes), ("EXISTS", keys.lease))
+            )
+        except StoreRefused as refused:
+            if "WRONGTYPE" not in str(refused):
+                raise
+            return ScopeSummary(scope, 0, 0, None, Damage(keys.scope.decode(), str(refused)))
+        if not any(values):
             return None
-        return ScopeSummary(scope, files, int(created), from_json(owner) if owner and leased else None)
+        header = read_header(values)
+        damages = [Damage(f"{keys.scope.decode()} field {field}", why) for field, why in header.faults.items()]
+        holder = None
+        try:
+            holder = from_json(owner) if owner and leased else None
+        except ScopeDamaged as error:
+            damages.append(Damage(f"{keys.scope.decode()} field owner", str(error)))
+        return ScopeSummary(scope, files, header.numbers["created"], holder, next(iter(damages), None))
 
     async def drop(self, scope: str) -> None:
         """See :meth:`Store.drop`."""
