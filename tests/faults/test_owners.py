@@ -138,6 +138,19 @@ def test_a_daemon_that_was_frozen_past_its_lease_cannot_write_after_the_thaw(
     assert_store_matches(second)
 
 
+def test_a_daemon_that_was_frozen_past_its_lease_goes_on_if_nobody_has_claimed_since(
+    mount: MountFactory, server: RedisServer
+) -> None:
+    """The first change after the thaw claims the scope again, so a second mount is refused as before."""
+    store = RedisBackend(server)
+    first, file = _mount_with_files(mount, store)
+    with first.frozen():
+        wait_until(lambda: store.lease_end(first.scope) <= clock.now(), "the lease to end")
+    write(file, NEW)
+    assert "is mounted: host" in _refusal(mount(store.url, scope=first.scope, start=False))
+    assert_store_matches(first)
+
+
 def _append_endlessly(path: Path) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_APPEND)
     try:

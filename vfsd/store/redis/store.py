@@ -212,7 +212,8 @@ class RedisStore(Store):
             data = (keys.data_prefix + ino for ino in fields)  # also of a damaged scope, where it may be no number
             if not self._admin.script(scripts.DROP_SLICE, (keys.scope, *data)):
                 return
-        self._admin.script(scripts.FINISH_DROP, (keys.scope, SCOPES, keys.inodes, keys.entries), scope)
+        rest = (keys.scope, SCOPES, keys.inodes, keys.entries, keys.leftovers)
+        self._admin.script(scripts.FINISH_DROP, rest, scope)
 
     async def aclose(self) -> None:
         """See :meth:`Store.aclose`."""
