@@ -40,16 +40,16 @@ class MountConfig:
 
     No field has a default: the defaults are those of the command's options, and mypy finds an option that is missing.
 
-    *options* are mount options as given to ``-o``. *owner* (uid, gid) is shown for every file. *limits* are the limits
-    of the scope that this mount changes. *max_memory* limits the daemon, in bytes; 0 is no limit. *store_timeout* is
-    the longest a commit may take, in seconds. *skills* and *seeds* are seeded before the mount is ready. With
-    *keep_stored* a stored file is shown instead of a seed at the same path.
+    *options* are mount options as given to ``-o``, without contradictions. *owner* (uid, gid) is shown for every file.
+    *limits* are the limits of the scope that this mount changes. *max_memory* limits the daemon, in bytes; 0 is no
+    limit. *store_timeout* is the longest a commit may take, in seconds. *skills* and *seeds* are seeded before the
+    mount is ready. With *keep_stored* a stored file is shown instead of a seed at the same path.
     """
 
     mountpoint: str
     scope: str
     store: str
-    options: frozenset[str]
+    options: tuple[str, ...]
     read_only: bool
     owner: tuple[int, int] | None
     xattr: bool
