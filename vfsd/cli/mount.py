@@ -28,6 +28,7 @@ from vfsd.cli.parsing import (
     parse_skill,
     parse_store,
 )
+from vfsd.cli.store_option import store_options
 from vfsd.client.connection import NoAnswer, ask
 from vfsd.config import DirectoryMtime, MountConfig
 from vfsd.daemon.process import run_detached, run_foreground
@@ -62,9 +63,7 @@ class _MountOption(click.Option):
 @click.command()
 @click.argument("mountpoint")
 @click.option("--scope", required=True, help="The scope to mount: the files of one run.")
-@click.option(
-    "--store", help="Where scopes are stored: redis://, rediss://, unix://, sqlite:PATH. Default: $VFSD_STORE."
-)
+@store_options
 @click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log to stderr.")
 @click.option("-o", "options", multiple=True, metavar="OPT,OPT", help="Mount options: ro, allow_other, noexec, …")
 @click.option("--read-only", cls=_MountOption, option="ro", help="Mount for reading, without claiming the scope.")
@@ -128,6 +127,7 @@ def mount(  # noqa: PLR0913 (click passes one argument for each option; only as 
     mountpoint: str,
     scope: str,
     store: str | None,
+    store_password_file: str | None,
     foreground: bool,
     options: tuple[str, ...],
     owner: str | None,
@@ -152,7 +152,7 @@ def mount(  # noqa: PLR0913 (click passes one argument for each option; only as 
     debug: bool,
 ) -> None:
     """Mount a scope at MOUNTPOINT and return when the mount answers."""
-    url = parse_store(store)
+    url = parse_store(store, store_password_file)
     names = parse_mount_options(options)
     config = MountConfig(
         mountpoint=mountpoints.absolute(mountpoint),

@@ -7,12 +7,20 @@ same way: one line, and exit status 2.
 import os
 import re
 
-from vfsd.config import MountConfig, SeedSpec, runtime_dir, store_url
+from vfsd.config import MountConfig, SeedSpec, runtime_dir, store_password, store_url
 from vfsd.daemon.process import log_file_of
 from vfsd.errors import UsageError
 from vfsd.host import mountpoint as mountpoints
 from vfsd.store.base import Fsync
-from vfsd.store.url import can_wait_for_replicas, checked, local_path
+from vfsd.store.url import (
+    can_wait_for_replicas,
+    checked,
+    has_password,
+    hidden,
+    local_path,
+    takes_password,
+    with_password,
+)
 
 MOST = 2**63 - 1
 """Largest number that every store can keep."""
@@ -32,9 +40,18 @@ _REPLICAS = re.compile(r"[1-9][0-9]{0,3}")
 _SCOPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,199}")
 
 
-def parse_store(option: str | None) -> str:
-    """Return the URL of the store that ``--store`` *option* or the environment names."""
-    return checked(store_url(option))
+def parse_store(option: str | None, password_file: str | None) -> str:
+    """Return the URL of the store that ``--store`` *option* or the environment names, with its password.
+
+    A password in the URL is more specific than ``$VFSD_STORE_PASSWORD``, but contradicts *password_file*.
+    """
+    url, password = checked(store_url(option)), store_password(password_file)
+    if password_file is not None and (has_password(url) or not takes_password(url)):
+        why = "has a password already" if has_password(url) else "takes no password"
+        raise UsageError(f"--store-password-file {password_file}: the store {hidden(url)} {why}; leave one out")
+    if password is None or has_password(url) or not takes_password(url):
+        return url
+    return with_password(url, password)
 
 
 def parse_scope(name: str) -> str:
