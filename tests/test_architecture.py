@@ -6,6 +6,7 @@ cli → client → {control.protocol, host}
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ BELOW = {
     "clock": (),
     "printable": (),
     "busy_poll": (),
-    "tree": ("errors", "clock"),
+    "tree": ("errors",),
     "store": ("tree", "clock", "busy_poll", "printable"),
     "config": ("store",),
     "scope": ("config",),
@@ -120,6 +121,11 @@ def test_the_package_itself_is_a_client() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_says_why_it_exists(name: str) -> None:
     assert len(ast.get_docstring(ast.parse(MODULES[name].read_text())) or "") > 1
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    arrows = {name: {each for each in imports(path.read_text()) if each in MODULES} for name, path in MODULES.items()}
+    list(TopologicalSorter(arrows).static_order())  # raises CycleError, which names the circle
 
 
 @pytest.mark.parametrize("part", BELOW)

@@ -1,31 +1,45 @@
-"""A bug in a handler, or an invalid record: its caller gets EIO, the log gets a traceback, and the mount continues."""
+"""A bug in a handler: its caller gets EIO, the log gets a traceback, and the mount continues."""
+
+from pathlib import Path
+
+import pytest
 
 from tests.support.mounted import MountFactory
 from tests.support.outcomes import outcome
 from tests.support.servers import RedisServer
-from vfsd.store.records import pack_inode, unpack_inode
+
+_BUG = """
+from vfsd.fuse.replies import Replies
+
+show = Replies.show
 
 
-def test_a_record_that_the_kernel_cannot_take_fails_for_its_own_caller_only(
-    server: RedisServer, mount: MountFactory
+def broken(self, inode):
+    if inode.attributes.size == 6:
+        raise OverflowError("a bug")
+    return show(self, inode)
+
+
+Replies.show = broken
+"""
+"""The daemon imports this first: its handlers fail for every file of six bytes."""
+
+
+def test_a_bug_in_a_handler_fails_for_its_own_caller_only(
+    server: RedisServer, mount: MountFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The size of a file is too large for stat(2). Hydration accepts it, but the handler fails."""
     mounted = mount(server.url)
-    for name in ("before", "broken", "later"):
-        (mounted.path / name).write_bytes(b"content")
-    ino = (mounted.path / "broken").stat().st_ino
+    for name in ("broken", "later"):
+        (mounted.path / name).write_bytes(name.encode())
     assert mounted.stop() == 0
-    with server.client() as client:
-        key = f"vfsd:{{{mounted.scope}}}:inodes"
-        record = client.hget(key, str(ino))
-        assert isinstance(record, bytes)
-        client.hset(key, str(ino), pack_inode(unpack_inode(record)._replace(size=2**64 - 1)))
+    (tmp_path / "sitecustomize.py").write_text(_BUG)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     mounted.expected += [r"failed by a bug; the caller gets EIO", "Traceback", "OverflowError"]
     mounted.start()
+    (mounted.path / "five").write_bytes(b"other")
     for _ in range(3):
         assert outcome((mounted.path / "broken").stat) == "EIO"
     assert "Traceback" in mounted.log.read_text()
-    assert (mounted.path / "before").read_bytes() == b"content"
-    (mounted.path / "new").write_bytes(b"content")
+    assert (mounted.path / "later").read_bytes() == b"later"
     assert outcome((mounted.path / "broken").unlink) == "EIO"  # the kernel looks it up first
     assert mounted.stop() == 0

@@ -28,6 +28,18 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
 
 
 @pytest.fixture
+def redis_backend(redis_server: RedisServer) -> RedisBackend:
+    """Return a backend on Redis, for a test of what only Redis can hold."""
+    return RedisBackend(redis_server)
+
+
+@pytest.fixture
+def sqlite_backend(tmp_path: Path) -> SqliteBackend:
+    """Return a backend in a SQLite file, for a test of what only SQLite can hold."""
+    return SqliteBackend(tmp_path / "scopes.db")
+
+
+@pytest.fixture
 def durable_backends(request: pytest.FixtureRequest, tmp_path: Path) -> list[DurableBackend]:
     """Return all durable backends, for a slow test that can use them at the same time."""
     return [_durable(name, request, tmp_path) for name in _DURABLE]

@@ -4,11 +4,13 @@ A change touches no record twice, and puts chunks only into regular files that e
 both, so a store may rely on it.
 """
 
+import stat
 from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 from tests.support.stores import regular
+from vfsd.store.ranges import is_name
 from vfsd.tree.change import (
     CHUNK_SIZE,
     Attributes,
@@ -23,32 +25,36 @@ from vfsd.tree.change import (
 )
 
 _INOS = st.integers(1, 6)
-_NAMES = st.binary(min_size=1, max_size=255).filter(lambda name: not {0, ord("/")} & set(name))
+_NAMES = st.binary(min_size=1, max_size=255).filter(is_name)
 _FEW_NAMES = st.sampled_from([b"a", b"b", b"\xff", b"1/", b" "]).map(lambda name: name.replace(b"/", b"-")) | _NAMES
 _NUMBERS = st.integers(0, 5) | st.integers(0, 2**49 - 1)
-_TIMES = st.integers(-(2**63), 2**63 - 1)
-_WORDS = st.integers(0, 2**32 - 1)
+_TIMES = st.integers(-(2**63) + 1, 2**63 - 1)
+_IDS = st.integers(0, 2**32 - 2)
 _CONTENT = st.binary(min_size=1, max_size=40) | st.binary(min_size=1, max_size=4).map(
     lambda seed: (seed * CHUNK_SIZE)[:CHUNK_SIZE]
 )
-_XATTRS = st.dictionaries(st.binary(min_size=1, max_size=255), st.binary(max_size=300), max_size=3)
+_XATTR_NAMES = st.binary(min_size=1, max_size=255).filter(lambda name: 0 not in name)
+_XATTRS = st.dictionaries(_XATTR_NAMES, st.binary(max_size=300), max_size=3)
 
 
 _ATTRIBUTES = st.builds(
     Attributes,
     mode=st.integers(0o100000, 0o107777),
-    nlink=_WORDS,
-    uid=_WORDS,
-    gid=_WORDS,
-    rdev=st.integers(0, 2**64 - 1),
+    nlink=st.integers(1, 2**32 - 1),
+    uid=_IDS,
+    gid=_IDS,
+    rdev=st.integers(0, 2**32 - 1),
     size=st.integers(1, 2**63 - 1),
     atime_ns=_TIMES,
     mtime_ns=_TIMES,
     ctime_ns=_TIMES,
-    target=st.binary(max_size=100),
+    target=st.just(b""),
     xattrs=_XATTRS.map(lambda xattrs: tuple(xattrs.items())),
 )
-"""Attributes of regular files with content. All other fields are arbitrary."""
+"""Attributes of regular files with content. All other fields are arbitrary within their ranges."""
+
+_LINK = 7
+_TARGETS = st.binary(min_size=1, max_size=100).filter(lambda target: 0 not in target)
 
 
 class Step(NamedTuple):
@@ -60,15 +66,21 @@ class Step(NamedTuple):
 
 
 def _put_inodes(draw: st.DrawFn) -> list[Op]:
-    return [
-        PutInode(ino, attributes) for ino, attributes in draw(st.dictionaries(_INOS, _ATTRIBUTES, max_size=3)).items()
-    ]
+    files = draw(st.dictionaries(_INOS, _ATTRIBUTES, max_size=3))
+    return [PutInode(ino, attributes) for ino, attributes in files.items()]
+
+
+def _put_link(draw: st.DrawFn) -> Op:
+    target = draw(_TARGETS)
+    return PutInode(_LINK, Attributes(stat.S_IFLNK | 0o777, 1, 0, 0, 0, len(target), 1, 2, 3, target))
 
 
 def _entries(draw: st.DrawFn) -> list[Op]:
     keys = draw(st.lists(st.tuples(_INOS, _FEW_NAMES), unique=True, max_size=4))
     return [
-        PutEntry(*key, draw(_INOS), draw(st.integers(3, 2**62))) if draw(st.booleans()) else DropEntry(*key)
+        PutEntry(*key, draw(st.integers(2, _LINK)), draw(st.integers(3, 2**62)))
+        if draw(st.booleans())
+        else DropEntry(*key)
         for key in keys
     ]
 
@@ -96,5 +108,6 @@ def random_steps(draw: st.DrawFn) -> list[Step]:
             if draw(st.booleans()):
                 ops += _content(draw, ino)
         ops += [DropInode(ino, regular()) for ino in sorted(dropped)]
+        ops += [_put_link(draw)] if draw(st.booleans()) else []
         steps.append(Step(Change(tuple(ops), grows=True), draw(st.sampled_from([1, 1, 1, 2])), draw(st.booleans())))
     return steps

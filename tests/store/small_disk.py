@@ -23,7 +23,7 @@ _CHUNKS = dict.fromkeys(range((1 << 20) // CHUNK_SIZE), bytes(range(256)) * (CHU
 
 async def add_file(writer: ScopeWriter, ino: int) -> None:
     """Add a file of 1 MiB."""
-    await writer.commit(PutInode(ino, regular()), PutEntry(ROOT, b"%d" % ino, ino, ino), PutChunks(ino, _CHUNKS))
+    await writer.commit(PutInode(ino, regular()), PutEntry(ROOT, b"%d" % ino, ino, ino + 1), PutChunks(ino, _CHUNKS))
 
 
 async def remove_file(writer: ScopeWriter, ino: int) -> None:

@@ -1,6 +1,7 @@
 """Commits: a new reader finds every operation and every value, also of commits at the same time."""
 
 import random
+import stat
 import struct
 
 import pytest
@@ -81,7 +82,7 @@ async def test_a_name_can_have_any_byte_except_slash_and_nul(backend: Backend, s
     allowed = bytes(byte for byte in range(1, 256) if byte != ord("/"))
     names = [bytes([byte]) for byte in allowed]
     names += [allowed, allowed[::-1], b"n" * 255, b"\n", b"\xff\xfe", "Ünïcödé".encode(), b"{scope}", b" 1 2", b"%d"]
-    names = sorted(set(names))
+    names = sorted(set(names) - {b"."})
     async with claimed(backend, scope) as writer:
         await writer.commit(*(PutEntry(1, name, 2, number + 3) for number, name in enumerate(names)))
         await writer.commit(*(DropEntry(1, bytes([byte])) for byte in b"\r\n\t :*?"), grows=False)
@@ -93,13 +94,13 @@ async def test_a_name_can_have_any_byte_except_slash_and_nul(backend: Backend, s
 @pytest.mark.parametrize(
     "attributes",
     [
-        regular(atime_ns=-1, mtime_ns=-(2**63), ctime_ns=2**63 - 1),
-        regular(size=2**63 - 1, nlink=2**32 - 1, uid=2**32 - 1, gid=2**32 - 1),
+        regular(atime_ns=-1, mtime_ns=1 - 2**63, ctime_ns=2**63 - 1),
+        regular(size=2**63 - 1, nlink=2**32 - 1, uid=2**32 - 2, gid=2**32 - 2),
         regular(mode=0o107777),
-        regular(mode=0o020666, rdev=2**64 - 1),
-        regular(mode=0o120777, target=b"../\xff\n" + b"t" * 4091),
+        regular(mode=0o020666, rdev=2**32 - 1),
+        regular(mode=0o120777, target=b"../\xff\n" + b"t" * 4090, size=4095),
         regular(xattrs=((b"user.empty", b""), (b"user." + b"n" * 250, bytes(range(256)) * 200))),
-        Attributes(0, 0, 0, 0, 0, 0, 0, 0, 0),
+        Attributes(stat.S_IFIFO, 1, 0, 0, 0, 0, 0, 0, 0),
     ],
     ids=["times", "numbers", "mode", "device", "symlink", "xattrs", "zeros"],
 )
@@ -143,12 +144,12 @@ async def test_commits_at_the_same_time_are_all_stored(backend: Backend, scope: 
         async with trio.open_nursery() as nursery:
             for ino in inos:
                 content = {0: b"%d" % ino, 1: bytes([ino % 256]) * (CHUNK_SIZE if ino % 7 == 0 else 10)}
-                ops = PutInode(ino, regular(uid=ino)), PutEntry(1, b"%d" % ino, ino, ino), PutChunks(ino, content)
+                ops = PutInode(ino, regular(uid=ino)), PutEntry(1, b"%d" % ino, ino, ino + 1), PutChunks(ino, content)
                 nursery.start_soon(writer.commit, *ops)
         assert writer.claim.pending == 0
     found = await stored(backend, scope)
     assert {ino: attributes.uid for ino, attributes in found.inodes.items()} == {ino: ino for ino in inos}
-    assert found.entries == {(1, b"%d" % ino): (ino, ino) for ino in inos}
+    assert found.entries == {(1, b"%d" % ino): (ino, ino + 1) for ino in inos}
     assert {ino: found.chunks[ino, 0] for ino in inos} == {ino: b"%d" % ino for ino in inos}
     assert len(found.chunks) == 2 * len(inos)
 

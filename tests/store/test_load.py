@@ -40,10 +40,10 @@ async def test_thousands_of_records_are_loaded(backend: Backend, scope: str) -> 
     async with claimed(backend, scope) as writer:
         inodes = (PutInode(ino, regular(size=9, uid=ino)) for ino in inos)
         chunks = (PutChunks(ino, {0: b"%d" % ino}) for ino in inos)
-        await writer.commit(*inodes, *chunks, *(PutEntry(1, b"%d" % ino, ino, ino) for ino in inos))
+        await writer.commit(*inodes, *chunks, *(PutEntry(1, b"%d" % ino, ino, ino + 1) for ino in inos))
     found = await stored(backend, scope)
     assert {ino: attributes.uid for ino, attributes in found.inodes.items()} == {ino: ino for ino in inos}
-    assert found.entries == {(1, b"%d" % ino): (ino, ino) for ino in inos}
+    assert found.entries == {(1, b"%d" % ino): (ino, ino + 1) for ino in inos}
     assert found.chunks == {(ino, 0): b"%d" % ino for ino in inos}
 
 

@@ -173,7 +173,7 @@ async def test_a_file_that_was_moved_away_takes_no_commits_until_it_is_back(file
 async def test_the_log_is_checkpointed_during_commits(file: SqliteBackend, scope: str) -> None:
     async with claimed(file, scope) as writer:
         for ino in range(2, 602):
-            await writer.commit(PutInode(ino, regular()), PutEntry(1, b"%d" % ino, ino, ino))
+            await writer.commit(PutInode(ino, regular()), PutEntry(1, b"%d" % ino, ino, ino + 1))
         with trio.fail_after(60):
             while file.path.stat().st_size < 50 * 600:  # noqa: ASYNC110 (a thread does it, without an event)
                 await trio.sleep(0.01)

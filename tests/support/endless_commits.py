@@ -23,7 +23,7 @@ def numbered_change(number: int) -> Change:
     """Return the change numbered *number*."""
     chunks = {index: b"%d/%d " % (number, index) * 300 for index in range(CHUNKS)}
     return Change(
-        (PutInode(number, _FILE), PutEntry(ROOT, b"%d" % number, number, number), PutChunks(number, chunks)),
+        (PutInode(number, _FILE), PutEntry(ROOT, b"%d" % number, number, number + 1), PutChunks(number, chunks)),
         grows=True,
     )
 

@@ -154,28 +154,34 @@ class RedisBackend(DurableBackend):
         return self._corrupt(f"vfsd:{{{scope}}}:data:{ino}", b"%d" % number, bytes(100_000))
 
     def _corrupt(self, key: str, name: bytes, value: bytes) -> str:
-        with self._client() as client:
+        with self.client() as client:
             assert client.hset(key, name, value) == 0, f"there was no {name!r} in {key}"
         return f"{key} field {name!r}"
 
     def set_format(self, scope: str, version: int) -> None:
-        with self._client() as client:
+        with self.client() as client:
             client.hset(f"vfsd:{{{scope}}}:scope", "format", version)
 
     def end_lease(self, scope: str) -> None:
-        with self._client() as client:
+        with self.client() as client:
             assert client.delete(f"vfsd:{{{scope}}}:lease") == 1, "there was no lease"
 
-    def lease_end(self, scope: str) -> int:
+    def expire_lease(self, scope: str) -> None:
+        """End the lease if there is one."""
         with self._client() as client:
+            client.delete(f"vfsd:{{{scope}}}:lease")
+
+    def lease_end(self, scope: str) -> int:
+        with self.client() as client:
             return clock.now() + int(client.pttl(f"vfsd:{{{scope}}}:lease")) * 1_000_000
 
     def leftover_data(self, scope: str) -> list[str]:
-        with self._client() as client:
+        with self.client() as client:
             return [key.decode() for key in client.keys(f"vfsd:{{{scope}}}:*")]
 
     @contextmanager
-    def _client(self) -> Iterator[Any]:
+    def client(self) -> Iterator[Any]:
+        """Yield a connection to the server, without vfsd."""
         with self._server.client() as client:
             yield client
 

@@ -222,7 +222,9 @@ class TreeModel:
         if self.is_gone(node):
             return {errno.ESTALE}
         wanted = {**node.xattrs, name: value}
-        if sum(len(key) + 1 + len(kept) for key, kept in wanted.items()) > 65536:
+        if len(value) > 65536:
+            return {errno.E2BIG}
+        if sum(len(key) + len(kept) for key, kept in wanted.items()) > 131_072:
             return {errno.ENOSPC}
         node.xattrs = wanted
         self.changed.add(node)

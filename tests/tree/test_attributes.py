@@ -10,7 +10,14 @@ import pytest
 from tests.tree.planned_tree import BEGINNING, DIRECTORY, FIFO, GID, SECOND, SYMLINK, UID, PlannedTree
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, DropChunks, DropInode, PutChunks, PutInode
 from vfsd.tree.inode import MILLISECOND
-from vfsd.tree.plan_attributes import XATTRS_MAX, NewAttributes, plan_setattr
+from vfsd.tree.plan_attributes import (
+    XATTR_LIST_MAX,
+    XATTR_NAME_MAX,
+    XATTR_VALUE_MAX,
+    XATTRS_MAX,
+    NewAttributes,
+    plan_setattr,
+)
 from vfsd.tree.plan_names import EntryKey, NewInode, plan_create
 
 FIELDS = {"mode": 0o4751, "uid": 5, "gid": 6, "atime_ns": 11, "mtime_ns": -12, "size": 3}
@@ -82,7 +89,7 @@ def test_shortening_cuts_content_for_good(planned: PlannedTree) -> None:
     ino = planned.create(b"file")
     planned.write(ino, 0, b"x" * (2 * CHUNK_SIZE + 10))
     change = planned.setattr(ino, size=CHUNK_SIZE + 1)
-    assert change.ops == (PutInode(ino, planned[ino]), PutChunks(ino, {1: b"x"}), DropChunks(ino, (2,)))
+    assert change.ops == (PutInode(ino, planned[ino]), PutChunks(ino, {1: b"x"}, replaced=1), DropChunks(ino, (2,)))
     assert not change.grows
     assert planned.touched(ino) == (True, True)
     planned.setattr(ino, size=3 * CHUNK_SIZE)
@@ -193,13 +200,39 @@ def test_an_extended_attribute_that_is_not_there_cannot_be_removed(planned: Plan
         planned.removexattr(ino, b"user.a")
 
 
+def test_an_extended_attribute_may_be_as_large_as_linux_allows(planned: PlannedTree) -> None:
+    ino = planned.create(b"file")
+    longest = b"user." + b"n" * (XATTR_NAME_MAX - 5)
+    planned.setxattr(ino, longest, bytes(XATTR_VALUE_MAX))
+    assert dict(planned[ino].xattrs) == {longest: bytes(XATTR_VALUE_MAX)}
+    with planned.refuses(errno.ERANGE):
+        planned.setxattr(ino, longest + b"n", b"")
+    with planned.refuses(errno.E2BIG):
+        planned.setxattr(ino, b"user.a", bytes(XATTR_VALUE_MAX + 1))
+
+
+def test_the_names_of_extended_attributes_must_fit_into_one_listing(planned: PlannedTree) -> None:
+    ino = planned.create(b"file")
+    names = [b"user.%0250d" % number for number in range(XATTR_LIST_MAX // 256)]
+    for name in names:
+        planned.setxattr(ino, name, b"")
+    assert sum(len(name) + 1 for name, _ in planned[ino].xattrs) == XATTR_LIST_MAX
+    with planned.refuses(errno.ENOSPC):
+        planned.setxattr(ino, b"user.a", b"")
+    planned.setxattr(ino, names[0], bytes(XATTR_VALUE_MAX))  # the largest value fits beside the longest list
+
+
 def test_extended_attributes_share_a_limit(planned: PlannedTree) -> None:
     ino = planned.create(b"file")
-    planned.setxattr(ino, b"user.a", bytes(XATTRS_MAX - len(b"user.a") - 1))
-    with planned.refuses(errno.ENOSPC):
-        planned.setxattr(ino, b"user.b", b"")
-    with planned.refuses(errno.ENOSPC):
-        planned.setxattr(ino, b"user.a", bytes(XATTRS_MAX - len(b"user.a")))
-    planned.setxattr(ino, b"user.a", b"short")
+    names = len(b"user.a") + len(b"user.b") + len(b"user.c")
+    planned.setxattr(ino, b"user.a", bytes(XATTR_VALUE_MAX))
     planned.setxattr(ino, b"user.b", b"")
-    assert dict(planned[ino].xattrs) == {b"user.a": b"short", b"user.b": b""}
+    rest = XATTRS_MAX - XATTR_VALUE_MAX - names
+    with planned.refuses(errno.ENOSPC):
+        planned.setxattr(ino, b"user.c", bytes(rest + 1))
+    planned.setxattr(ino, b"user.c", bytes(rest))
+    with planned.refuses(errno.ENOSPC):
+        planned.setxattr(ino, b"user.b", b"x")
+    planned.setxattr(ino, b"user.a", b"short")
+    planned.setxattr(ino, b"user.b", b"x")
+    assert dict(planned[ino].xattrs) == {b"user.a": b"short", b"user.b": b"x", b"user.c": bytes(rest)}

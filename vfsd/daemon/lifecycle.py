@@ -18,6 +18,7 @@ import trio
 from vfsd import __version__, clock
 from vfsd.config import MountConfig
 from vfsd.control import server as control
+from vfsd.daemon.freed_memory import keep_returning
 from vfsd.daemon.mounted import MountedScope, build
 from vfsd.daemon.notify import StartupReporter
 from vfsd.daemon.task_dump import describe_tasks
@@ -35,7 +36,6 @@ from vfsd.store.url import open_store
 _log = logging.getLogger(__name__)
 
 _MEASURE_SECONDS = 30.0
-_SAMPLE_SECONDS = 0.5
 _RELEASE_SECONDS = 0.8
 """The longest wait for the store when the scope is released. After that its lease ends by itself."""
 
@@ -164,8 +164,7 @@ class Daemon:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(keep_measuring, volume)
-                if self._config.max_memory:
-                    nursery.start_soon(_keep_measuring_memory, volume)
+                nursery.start_soon(keep_returning, mounted.memory, mounted.tree)
                 async with _control_socket(self._registration(volume.store_label), operations, nursery):
                     nursery.start_soon(self._announce, mounted)
                     await self._serve_until_stopped(session)
@@ -240,10 +239,3 @@ async def keep_measuring(volume: Volume) -> None:
             await volume.measure_room()
         except (StoreError, OSError) as error:
             _log.info("could not measure the store's room: %s", error)
-
-
-async def _keep_measuring_memory(volume: Volume) -> None:
-    """Measure the daemon's memory often enough that its limit holds."""
-    while True:
-        volume.measure_memory()
-        await trio.sleep(_SAMPLE_SECONDS)

@@ -7,7 +7,7 @@ reading only.
 
 import gc
 import logging
-import re
+import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from operator import attrgetter
@@ -17,8 +17,7 @@ import trio
 
 from vfsd.errors import ScopeChanged, ScopeDamaged
 from vfsd.store.base import Batch, Damage, Store
-from vfsd.tree.change import CHUNK_SIZE, ROOT, Chunk, PutChunks, PutEntry, PutInode
-from vfsd.tree.draft import NAME_MAX
+from vfsd.tree.change import CHUNK_SIZE, ROOT, Attributes, DropChunks, DropEntry, PutChunks, PutEntry, PutInode
 from vfsd.tree.inode import Inode
 from vfsd.tree.tree import Tree
 
@@ -27,7 +26,6 @@ _log = logging.getLogger(__name__)
 Report: TypeAlias = Callable[[int, int], None]
 """Called with the number of records that have been read, and the total number."""
 
-_NAME = re.compile(rb"[^/\0]{1,%d}" % NAME_MAX)
 _COOKIE = attrgetter("cookie")
 _ATTEMPTS = 5
 _COLLECT_AFTER = (10_000, 20, 20)
@@ -37,6 +35,8 @@ The objects of files live long, and reference cycles are rare. By default Python
 that costs 8 % of a create and finds little.
 """
 _NAMED_MAX = 5
+_ROOT_IN_PLACE = Attributes(stat.S_IFDIR | 0o755, 2, 0, 0, 0, 0, 0, 0, 0)
+"""The attributes of the root directory in a salvaged scope that has lost its own."""
 
 
 async def hydrate(store: Store, scope: str, report: Report, *, salvage: bool = False) -> Tree:
@@ -110,39 +110,52 @@ class _TreeBuilder:
         if inode is None:
             self._damaged(f"data of inode {op.ino}", "there is no such inode")
             return
-        sound = {number: chunk for number, chunk in op.chunks.items() if self._is_sound_chunk(inode, number, chunk)}
+        sound = {number: chunk for number, chunk in op.chunks.items() if self._is_within(inode, number)}
         self.tree.replay((PutChunks(op.ino, sound),))
 
-    def _is_sound_chunk(self, inode: Inode, number: int, chunk: Chunk) -> bool:
-        """Whether *chunk* has a valid size and lies within its file. A later growth would reveal it."""
+    def _is_within(self, inode: Inode, number: int) -> bool:
+        """Whether the chunk with this *number* lies within its file. A later growth would reveal it."""
         size = inode.attributes.size if inode.attributes.is_regular else 0
-        if not 0 < len(chunk) <= CHUNK_SIZE:
-            return self._damaged(f"chunk {number} of inode {inode.ino}", f"a chunk of {len(chunk)} bytes")
-        if not 0 <= number * CHUNK_SIZE < size:
-            return self._damaged(f"chunk {number} of inode {inode.ino}", f"it lies outside the file's {size} bytes")
-        return True
+        if number * CHUNK_SIZE < size:
+            return True
+        return self._damaged(f"chunk {number} of inode {inode.ino}", f"it lies outside the file's {size} bytes")
 
     def finish(self) -> Tree:
         """Add the entries, and check that every inode has as many links as it records. Return the tree.
 
         Somebody may have seen any modification time before this mount and may remember it: so all count as shown.
         """
-        entries = sorted(self._entries.values(), key=_COOKIE)
-        self.tree.replay(entry for entry in entries if self._is_sound_entry(entry))
-        self._check_links()
+        if not self._is_new():
+            self._check_root()
+            entries = sorted(self._entries.values(), key=_COOKIE)
+            self.tree.replay(entry for entry in entries if self._is_sound_entry(entry))
+            self._check_links()
+        if self.damages:
+            self._remove_unreachable()
         for inode in self.tree.inodes.values():
             inode.shown = True
         return self.tree
 
+    def _is_new(self) -> bool:
+        """Whether nothing was ever made in the scope, not even its root directory."""
+        return not (self.tree.inodes or self._entries or self.damages) and self.tree.next_ino == ROOT + 1
+
+    def _check_root(self) -> None:
+        """Check that there is a root directory. A missing one is replaced, so that what is below it can be salvaged."""
+        root = self.tree.inodes.get(ROOT)
+        if root is None or root.directory is None:
+            self._damaged(f"inode {ROOT}", "the root directory is missing" if root is None else "it is no directory")
+            self.tree.inodes[ROOT] = Inode(ROOT, _ROOT_IN_PLACE)
+
     def _is_sound_entry(self, entry: PutEntry) -> bool:
-        parent_ino, name, ino, _ = entry
+        parent_ino, _, ino, cookie = entry
         parent, child = self.tree.inodes.get(parent_ino), self.tree.inodes.get(ino)
-        if not _is_name(name):
-            return self._entry_damaged(entry, "no directory can hold such a name")
         if parent is None or parent.directory is None:
             return self._entry_damaged(entry, f"inode {parent_ino} is no directory")
         if child is None:
             return self._entry_damaged(entry, f"there is no inode {ino}")
+        if cookie < parent.directory.next_cookie:
+            return self._entry_damaged(entry, f"another name in the directory has the cookie {cookie}")
         if child.directory is None:
             self._links[ino] += 1
             return True
@@ -157,10 +170,6 @@ class _TreeBuilder:
         return self._damaged(f"entry {entry.parent}/{entry.name!r}", why)
 
     def _check_links(self) -> None:
-        if not self.tree.inodes:
-            return
-        if ROOT not in self.tree.inodes:
-            self._damaged(f"inode {ROOT}", "the root directory is missing")
         self._links[ROOT] += 2
         for ino, inode in self.tree.inodes.items():
             recorded, found = inode.attributes.nlink, self._links.get(ino, 0)
@@ -169,26 +178,33 @@ class _TreeBuilder:
         for ino in self._unreachable():
             self._damaged(f"inode {ino}", "a directory that is not below the root")
 
+    def _remove_unreachable(self) -> None:
+        """Remove what no path leads to. A walk upwards from it would never reach the root."""
+        lost = set(self._unreachable())
+        for ino in lost:
+            entries = tuple(self.tree.directory(ino).entries)
+            self.tree.replay(DropEntry(ino, name) for name in entries)
+        for ino, inode in tuple(self.tree.inodes.items()):
+            if ino in lost or (inode.directory is None and not inode.parents):
+                self.tree.replay((DropChunks(ino, None),))
+                del self.tree.inodes[ino]
+
     def _unreachable(self) -> Iterator[int]:
-        """Yield the directories that are not below the root: their parents form a circle."""
-        reached = {ROOT}
+        """Yield the directories that are not below the root: they have no name, or are in or below a circle."""
+        reached, lost = {ROOT}, set[int]()
         directories = (ino for ino, inode in self.tree.inodes.items() if inode.directory is not None)
         for start in directories:
             path: set[int] = set()
             ino = start
-            while ino not in reached and ino not in path:
+            while ino not in reached and ino not in lost and ino not in path:
                 path.add(ino)
                 ino = self.tree.directory(ino).parent
-            if ino in path:
-                yield start
-            else:
+            if ino in reached:
                 reached |= path
+            else:
+                lost |= path
+        yield from lost
 
     def _damaged(self, key: str, why: str) -> bool:
         self.damages.append(Damage(key, why))
         return False
-
-
-def _is_name(name: bytes) -> bool:
-    """Whether the kernel can look up *name*, and accepts it in a listing (:manpage:`path_resolution(7)`)."""
-    return _NAME.fullmatch(name) is not None and name not in {b".", b".."}

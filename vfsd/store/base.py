@@ -1,8 +1,8 @@
 """The contract of a store: what a store must do, and what it must not do.
 
 A store keeps the *operations* of :mod:`vfsd.tree.change` durable. It does not interpret a tree and does not cache for
-readers. It answers a commit only when the change survives the death of this process. One test suite (tests/store) runs
-over every store. This page is public and stable.
+readers. It answers a commit only when the change survives the death of this process (``memory:`` is the exception, and
+warns). One test suite (tests/store) runs over every store. This module is a public, stable interface.
 
 A daemon calls ``check``, ``claim`` and ``load``. Then it runs ``Claim.keep`` in one task and ``Claim.commit`` in any
 number of other tasks. It ends with ``Claim.release`` and ``aclose``. A read-only mount needs only ``check`` and
@@ -117,7 +117,8 @@ class Damage(NamedTuple):
 class Batch(NamedTuple):
     """A slice of a scope, yielded while the scope is loaded.
 
-    Inodes come before the entries and chunks that refer to them. A record may come twice, because a scan of a growing
+    Every record is within its range (:mod:`vfsd.store.ranges`), or it is among the *damages*. Inodes come before the
+    entries and chunks that refer to them. A record may come twice, because a scan of a growing
     hash repeats some. *done* and *total* count records, for progress. *next_ino* is the next inode number that was
     never used, as far as the store knows.
     """
@@ -137,12 +138,16 @@ class Capacity(NamedTuple):
 
 
 class ScopeSummary(NamedTuple):
-    """One scope of a store: its name, the number of files of all kinds, its creation time (ns), and its owner."""
+    """One scope of a store: its name, the number of files of all kinds, its creation time (ns), and its owner.
+
+    *damage* is what is wrong with its header, if anything is. The other fields are then what could be read.
+    """
 
     name: str
     files: int
     created_ns: int
     owner: Owner | None
+    damage: Damage | None = None
 
 
 class Store(abc.ABC):
@@ -175,7 +180,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     async def scopes(self) -> list[ScopeSummary]:
-        """Return all scopes, sorted by name."""
+        """Return all scopes, sorted by name. One that is damaged says so, and does not hide the others."""
 
     @abc.abstractmethod
     async def drop(self, scope: str) -> None:

@@ -3,8 +3,9 @@
 It keeps the same records as the other stores, so that it holds nothing that they cannot hold. It ends with its process.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -17,11 +18,13 @@ from vfsd.store.base import (
     Claim,
     Claimed,
     ClaimTerms,
+    Damage,
     ScopeSummary,
     Store,
     StoreOptions,
 )
 from vfsd.store.owner import Owner
+from vfsd.store.ranges import COUNT_MAX, check_chunk, within
 from vfsd.store.records import entry_key, entry_value, pack_inode, unpack_entry, unpack_inode
 from vfsd.tree.change import (
     ROOT,
@@ -70,6 +73,25 @@ class _MemoryScope:
             case DropChunks(numbers=numbers):
                 for number in numbers or ():
                     self.chunks.get(op.ino, {}).pop(number, None)
+
+    def records(self) -> Iterator[tuple[str, Callable[[], Op]]]:
+        """Yield every record: its key, and a function that reads it. The function raises ValueError for damage."""
+        for ino, record in self.inodes.items():
+            yield f"inode {ino}", partial(_read_inode, ino, record)
+        for key, value in self.entries.items():
+            yield f"entry {key!r}", partial(unpack_entry, key, value)
+        for ino, chunks in self.chunks.items():
+            for number, chunk in chunks.items():
+                yield f"chunk {number} of inode {ino}", partial(_read_chunk, ino, number, chunk)
+
+
+def _read_inode(ino: int, record: bytes) -> Op:
+    return PutInode(within(ino, ROOT, COUNT_MAX, "the inode number"), unpack_inode(record))
+
+
+def _read_chunk(ino: int, number: int, chunk: Chunk) -> Op:
+    check_chunk(number, chunk)
+    return PutChunks(ino, {number: chunk})
 
 
 class MemoryClaim(Claim):
@@ -141,10 +163,14 @@ class MemoryStore(Store):
     async def load(self, scope: str) -> AsyncIterator[Batch]:
         """See :meth:`Store.load`. It yields one batch."""
         held = self._scope(scope)
-        ops: list[Op] = [PutInode(ino, unpack_inode(record)) for ino, record in held.inodes.items()]
-        ops += [unpack_entry(key, value) for key, value in held.entries.items()]
-        ops += [PutChunks(ino, dict(chunks)) for ino, chunks in held.chunks.items()]
-        yield Batch(tuple(ops), (), len(ops), len(ops), held.next_ino)
+        ops: list[Op] = []
+        damages: list[Damage] = []
+        for key, read in held.records():
+            try:
+                ops.append(read())
+            except ValueError as error:
+                damages.append(Damage(key, str(error)))
+        yield Batch(tuple(ops), tuple(damages), len(ops), len(ops), held.next_ino)
 
     async def capacity(self) -> Capacity:
         """Return the memory of the machine, and how much of it is available (:manpage:`proc_meminfo(5)`)."""

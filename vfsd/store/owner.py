@@ -10,6 +10,11 @@ from pathlib import Path
 from vfsd import clock
 from vfsd.errors import ScopeDamaged
 
+_NUMBERS = {"pid": (1, 2**31 - 1), "started": (0, 2**63 - 1), "since_ns": (0, 2**63 - 1)}
+"""The fields of an owner that are numbers, with the least and the largest value of each. All others are text."""
+
+_REMEDY = "wait for the lease to end, or mount with --take-over"
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -51,11 +56,37 @@ def from_json(text: str | bytes) -> Owner:
     """Return the owner that *text* describes. Fields that a newer vfsd added are ignored. Raises ScopeDamaged."""
     try:
         record = json.loads(text)
-        return Owner(**{field.name: record[field.name] for field in fields(Owner)})
+        owner = Owner(**{field.name: record[field.name] for field in fields(Owner)})
+        _check(owner)
     except KeyError as error:
-        raise ScopeDamaged(f"the owner record lacks {error}: {text!r}") from None
-    except (ValueError, TypeError) as error:
-        raise ScopeDamaged(f"the owner record cannot be read ({error}): {text!r}") from None
+        raise ScopeDamaged(f"the owner record lacks {error}: {_quoted(text)}; {_REMEDY}") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ScopeDamaged(f"the owner record cannot be read ({error}): {_quoted(text)}; {_REMEDY}") from None
+    return owner
+
+
+def describe_json(text: str | bytes) -> str:
+    """Return :meth:`Owner.describe` of the owner that *text* describes, or a phrase that says that it is damaged."""
+    try:
+        return from_json(text).describe()
+    except ScopeDamaged as error:
+        return f"an unknown one ({error})"
+
+
+def _check(owner: Owner) -> None:
+    """Raise ValueError unless every field of *owner* has its type, and is in its range."""
+    for field in fields(Owner):
+        value: object = getattr(owner, field.name)
+        if field.name in _NUMBERS:
+            least, most = _NUMBERS[field.name]
+            if not isinstance(value, int) or not least <= value <= most:
+                raise ValueError(f"{field.name} {value!r} is no number between {least} and {most}")
+        elif not isinstance(value, str):
+            raise ValueError(f"{field.name} is no text")
+
+
+def _quoted(text: str | bytes) -> str:
+    return repr(text[:200])
 
 
 def this_process(mountpoint: str) -> Owner:

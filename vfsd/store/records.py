@@ -5,10 +5,22 @@ docs/format.md. A change here that an older vfsd cannot read must increment :dat
 """
 
 import json
+import stat
 import struct
 
 from vfsd.errors import FormatTooNew, ScopeDamaged
+from vfsd.store.ranges import (
+    NO_ID,
+    SIGNED_MAX,
+    check_attributes,
+    entry_key_parts,
+    entry_value_parts,
+    is_name,
+    within,
+)
 from vfsd.tree.change import Attributes, Limits, PutEntry
+from vfsd.tree.inode import FIRST_COOKIE
+from vfsd.tree.plan_content import FILE_MAX
 
 FORMAT = 1
 """The version of the stored format that this vfsd reads and writes."""
@@ -17,6 +29,12 @@ _INODE = struct.Struct("<IIIIQQqqqHH")
 """mode, nlink, uid, gid, rdev, size, atime, mtime, ctime (ns), target length, number of extended attributes."""
 _XATTR = struct.Struct("<BI")
 """Length of the name and length of the value. The name and the value follow."""
+
+_LONG = 19
+"""Fewer digits than this are a number below every limit."""
+
+_REGULAR = stat.S_IFREG >> 12
+_DIRECTORY = stat.S_IFDIR >> 12
 
 
 def pack_inode(attributes: Attributes) -> bytes:
@@ -32,13 +50,31 @@ def pack_inode(attributes: Attributes) -> bytes:
 
 
 def unpack_inode(record: bytes) -> Attributes:
-    """Return the attributes in *record*. Raises ValueError for any bytes that :func:`pack_inode` did not write."""
+    """Return the attributes in *record*. Raises ValueError for bytes that are no inode within its ranges."""
     if len(record) == _INODE.size:
-        # Most records have only the fixed part. A scope may have millions of them, so this path is short, and
-        # tuple.__new__ makes the named tuple without the Python function Attributes.__new__.
-        *plain, target_length, xattr_count = _INODE.unpack(record)
-        if not (target_length or xattr_count):
-            return tuple.__new__(Attributes, (*plain, b"", ()))
+        # Most records have only the fixed part and everyday values. A scope may have millions of them, so this path is
+        # short, and tuple.__new__ makes the named tuple without the Python function Attributes.__new__. What this test
+        # does not accept is not damaged yet: check_attributes decides.
+        plain = _INODE.unpack(record)
+        mode, nlink, uid, gid, rdev, size, atime_ns, mtime_ns, ctime_ns, target_length, xattr_count = plain
+        if (
+            (mode >> 12 == _REGULAR or mode >> 12 == _DIRECTORY)
+            and nlink
+            and uid < NO_ID > gid
+            and size <= FILE_MAX
+            and atime_ns >= 0
+            and mtime_ns >= 0
+            and ctime_ns >= 0
+            and not (rdev or target_length or xattr_count)
+        ):
+            return tuple.__new__(Attributes, (mode, nlink, uid, gid, 0, size, atime_ns, mtime_ns, ctime_ns, b"", ()))
+    attributes = _unpack_whole(record)
+    check_attributes(attributes)
+    return attributes
+
+
+def _unpack_whole(record: bytes) -> Attributes:
+    """Return the attributes in *record*, with link target and extended attributes. Raises ValueError."""
     try:
         fields: tuple[int, ...] = _INODE.unpack_from(record)
         target_length, xattr_count = fields[9:]
@@ -68,12 +104,24 @@ def entry_value(ino: int, cookie: int) -> bytes:
 
 
 def unpack_entry(key: bytes, value: bytes) -> PutEntry:
-    """Return the entry with this *key* and *value*. Raises ValueError for bytes that are not an entry."""
-    parent, slash, name = key.partition(b"/")
-    ino, cookie = value.split(b" ")
-    if not slash or not name:
-        raise ValueError(f"{key!r} is not PARENT/NAME")
-    return PutEntry(int(parent), name, int(ino), int(cookie))
+    """Return the entry with this *key* and *value*. Raises ValueError for bytes that are no entry within its ranges."""
+    parent, _, name = key.partition(b"/")
+    ino, _, cookie = value.partition(b" ")
+    # The short path, as in unpack_inode. Digits that compare greater than "1" have no zero in front.
+    if (
+        parent.isdigit()
+        and parent >= b"1"
+        and ino.isdigit()
+        and ino > b"1"
+        and cookie.isdigit()
+        and cookie >= b"1"
+        and len(parent) < _LONG > len(value)
+        and is_name(name)
+    ):
+        place = int(cookie)
+        if place >= FIRST_COOKIE:
+            return tuple.__new__(PutEntry, (int(parent), name, int(ino), place))
+    return PutEntry(*entry_key_parts(key), *entry_value_parts(value))
 
 
 def pack_limits(limits: Limits) -> str:
@@ -82,11 +130,18 @@ def pack_limits(limits: Limits) -> str:
 
 
 def unpack_limits(text: str | bytes) -> Limits:
-    """Return the limits in *text*. Raises ScopeDamaged for text that :func:`pack_limits` did not write."""
+    """Return the limits in *text*. Raises ValueError for text that :func:`pack_limits` did not write."""
     try:
-        return Limits(**json.loads(text))
-    except (ValueError, TypeError) as error:
-        raise ScopeDamaged(f"the limits of a scope cannot be read ({error}): {text!r}") from None
+        limits = Limits(**json.loads(text))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"the limits cannot be read ({error}): {text[:200]!r}") from None
+    for name, limit in limits._asdict().items():
+        if type(limit) is not int:
+            if limit is None:
+                continue
+            raise ValueError(f"the limit {name} is no number: {limit!r}"[:300])
+        within(limit, 0, SIGNED_MAX, f"the limit {name}")
+    return limits
 
 
 def check_format(scope: str, version: int, chunk_size: int, expected_chunk_size: int) -> None:

@@ -4,6 +4,8 @@ Sources: :manpage:`inode(7)`, :manpage:`truncate(2)`, :manpage:`utimensat(2)`, :
 """
 
 import errno
+import stat
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from vfsd.errors import FsError
@@ -12,8 +14,16 @@ from vfsd.tree.chunks import cut_chunks
 from vfsd.tree.draft import Draft
 from vfsd.tree.tree import Tree
 
-XATTRS_MAX = 65536
-"""Most bytes of names and values on one inode: as much as the kernel passes on in one listing."""
+XATTR_NAME_MAX = 255
+XATTR_VALUE_MAX = 65536
+XATTR_LIST_MAX = 65536
+"""What Linux allows (:manpage:`xattr(7)`): bytes of a name, of a value, and of all names with a NUL after each."""
+
+XATTRS_MAX = XATTR_VALUE_MAX + XATTR_LIST_MAX
+"""Most bytes of names and values on one inode: the largest value and the longest list of names fit.
+
+Every change of an inode stores its whole record, so the total must have a limit.
+"""
 
 _TIME_MAX_NS = 2**63 - 1
 
@@ -69,15 +79,38 @@ def _plan_truncate(draft: Draft, ino: int, fields: dict[str, Any]) -> Change:
     return draft.change(grows=size > present.size)
 
 
+def plan_truncate(tree: Tree, ino: int, now_ns: int, *, drop_privileges: bool) -> Change:
+    """Plan that file *ino* becomes empty; with *drop_privileges* it also loses its set-user-ID and set-group-ID bits.
+
+    That is what Linux does when somebody without CAP_FSETID truncates a file (fs/attr.c, ``setattr_should_drop_sgid``).
+    For a truncation by open(O_TRUNC) it leaves that to the file system. Errors: as for :func:`plan_setattr`.
+    """
+    mode = tree.inode(ino).attributes.mode
+    kept = mode & ~(stat.S_ISUID | stat.S_ISGID) if drop_privileges else mode
+    return plan_setattr(tree, ino, NewAttributes(size=0, mode=None if kept == mode else kept), now_ns)
+
+
 def plan_setxattr(tree: Tree, ino: int, name: bytes, value: bytes, now_ns: int) -> Change:
-    """Plan to set an extended attribute. Errors: ENOSPC (more than :data:`XATTRS_MAX` in total), ESTALE."""
+    """Plan to set an extended attribute.
+
+    Errors: ERANGE (the name), E2BIG (the value), ENOSPC (the list of names, or the total), ESTALE.
+    """
     draft = Draft(tree, now_ns)
     xattrs = {**dict(draft.attributes(ino).xattrs), name: value}
-    # A listing ends each name with a NUL, which counts too.
-    if sum(len(each) + 1 + len(its_value) for each, its_value in xattrs.items()) > XATTRS_MAX:
+    if not 0 < len(name) <= XATTR_NAME_MAX:
+        raise FsError(errno.ERANGE)
+    if len(value) > XATTR_VALUE_MAX:
+        raise FsError(errno.E2BIG)
+    total = sum(len(each) + len(its_value) for each, its_value in xattrs.items())
+    if xattr_list_size(xattrs) > XATTR_LIST_MAX or total > XATTRS_MAX:
         raise FsError(errno.ENOSPC)
     draft.update(ino, xattrs=tuple(xattrs.items()))
     return draft.change(grows=True)
+
+
+def xattr_list_size(names: Collection[bytes]) -> int:
+    """Return how many bytes :manpage:`listxattr(2)` returns for *names*: each ends with a NUL."""
+    return sum(map(len, names)) + len(names)
 
 
 def plan_removexattr(tree: Tree, ino: int, name: bytes, now_ns: int) -> Change:

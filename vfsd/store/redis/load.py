@@ -6,16 +6,18 @@ A commit during the reading would mix two states. So the header is compared at t
 each claim changes ``epoch``. A daemon that holds the claim never meets that error.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import trio
 
 from vfsd.errors import ScopeChanged, ScopeDamaged, ScopeMissing, StoreUnreachable
 from vfsd.store.base import Batch, Damage
+from vfsd.store.ranges import check_chunk, chunk_number, inode_number
 from vfsd.store.records import check_format, unpack_entry, unpack_inode
 from vfsd.store.redis.errors import refusal
+from vfsd.store.redis.header import FIELDS, Header, read_header
 from vfsd.store.redis.keys import Keys
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
 from vfsd.tree.change import CHUNK_SIZE, Op, PutChunks, PutInode
@@ -26,17 +28,6 @@ _WHOLE_FILE_CHUNKS = 64
 """A file with at most this many chunks is read by one HGETALL."""
 _FILES_AT_ONCE = 128
 _BYTES_AT_ONCE = 2 << 20
-
-
-class Header(NamedTuple):
-    """The numbers in the header of a scope."""
-
-    format: int
-    chunk_size: int
-    seq: int
-    epoch: int
-    next_ino: int
-    dropping: int
 
 
 class Loader:
@@ -55,64 +46,78 @@ class Loader:
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """See :meth:`vfsd.store.base.Store.load`."""
         header = await self.header()
-        self._next_ino = header.next_ino
-        self._total = sum(await self._ask([b"HLEN", self._keys.inodes], [b"HLEN", self._keys.entries]))
+        self._next_ino = header.numbers["next"]
+        lengths = await self._ask([b"HLEN", self._keys.inodes], [b"HLEN", self._keys.entries])
+        self._total = sum(0 if isinstance(length, ReplyError) else length for length in lengths)
+        damages = [self._damage(self._keys.scope, field.encode(), why) for field, why in header.faults.items()]
+        yield Batch((), tuple(damages), 0, self._total, self._next_ino)
         sizes: dict[int, int] = {}
-        async with aclosing(self._scan(self._keys.inodes, _FIELDS_AT_ONCE)) as slices:
-            async for fields in slices:
-                batch = self._inodes(fields)
+        async with aclosing(self._records(self._keys.inodes, self._inode)) as batches:
+            async for batch in batches:
                 sizes.update(_content_sizes(batch.ops))
                 yield batch
-        async with aclosing(self._scan(self._keys.entries, _FIELDS_AT_ONCE)) as slices:
-            async for fields in slices:
-                yield self._entries(fields)
+        async with aclosing(self._records(self._keys.entries, unpack_entry)) as batches:
+            async for batch in batches:
+                yield batch
         self._total = self._done + len(sizes)
         async with aclosing(self._content(sizes)) as batches:
             async for batch in batches:
                 yield batch
-        if await self.header() != header:
+        if (await self.header()).values != header.values:
             raise ScopeChanged(f"scope {self._scope} was written while it was read")
 
     async def header(self) -> Header:
-        """Return the header, if this vfsd can read the scope. Raises ScopeMissing, ScopeDamaged, FormatTooNew."""
-        names = (b"format", b"chunk_size", b"seq", b"epoch", b"next", b"dropping")
-        (values,) = await self._ask([b"HMGET", self._keys.scope, *names])
+        """Return the header, if this vfsd can read the scope. Raises ScopeMissing, ScopeDamaged, FormatTooNew.
+
+        Fields that only a claim needs may be damaged: the header says which.
+        """
+        (values,) = await self._ask([b"HMGET", self._keys.scope, *map(str.encode, FIELDS)])
+        if isinstance(values, ReplyError):
+            self._raise_damaged_header(f"is not readable ({values})")
         if not any(values):
             raise ScopeMissing(f"there is no scope {self._scope} in the store {self._label}")
-        try:
-            header = Header(*(int(value or 0) for value in values))
-        except ValueError as error:
-            self._raise_damaged_header(f"is not readable ({error})")
-        check_format(self._scope, header.format, header.chunk_size, CHUNK_SIZE)
-        if header.dropping:
+        header = read_header(values)
+        for name in ("format", "chunk_size"):
+            if name in header.faults:
+                self._raise_damaged_header(f"is not readable ({name}: {header.faults[name]})")
+        check_format(self._scope, header.numbers["format"], header.numbers["chunk_size"], CHUNK_SIZE)
+        if header.numbers["dropping"]:
             self._raise_damaged_header("says that it is being destroyed")
         return header
 
-    def _raise_damaged_header(self, how: str) -> NoReturn:
+    async def check_header(self) -> None:
+        """Refuse a header that no claim can work with. Raises as :meth:`header`."""
+        for name, why in (await self.header()).faults.items():
+            self._raise_damaged_header(f"is not readable ({name}: {why})", ", or mount with --salvage to read the rest")
+
+    def _raise_damaged_header(self, how: str, or_else: str = "") -> NoReturn:
         key = self._keys.scope.decode()
         raise ScopeDamaged(
             f"the header {key} of scope {self._scope} {how};"
-            f" finish with 'vfsd destroy {self._scope}', or restore the key from a backup"
+            f" finish with 'vfsd destroy {self._scope}', or restore the key from a backup{or_else}"
         )
 
-    def _inodes(self, fields: Sequence[bytes]) -> Batch:
-        ops: list[Op] = []
-        damages: list[Damage] = []
-        for field, record in _pairs(fields):
-            try:
-                ops.append(PutInode(int(field), unpack_inode(record)))
-            except ValueError as error:
-                damages.append(self._damage(self._keys.inodes, field, error))
-        return self._batch(ops, damages)
+    def _inode(self, field: bytes, record: bytes) -> PutInode:
+        return PutInode(inode_number(field), unpack_inode(record))
 
-    def _entries(self, fields: Sequence[bytes]) -> Batch:
+    async def _records(self, key: bytes, unpack: Callable[[bytes, bytes], Op]) -> AsyncGenerator[Batch, None]:
+        """Yield the records of the hash *key*, each read by *unpack*."""
+        async with aclosing(self._scan(key, _FIELDS_AT_ONCE)) as slices:
+            async for fields in slices:
+                yield self._unpacked(key, fields, unpack)
+
+    def _unpacked(
+        self, key: bytes, fields: Sequence[bytes] | ReplyError, unpack: Callable[[bytes, bytes], Op]
+    ) -> Batch:
+        if isinstance(fields, ReplyError):
+            return self._batch((), [Damage(key.decode(), str(fields))])
         ops: list[Op] = []
         damages: list[Damage] = []
         for field, value in _pairs(fields):
             try:
-                ops.append(unpack_entry(field, value))
+                ops.append(unpack(field, value))
             except ValueError as error:
-                damages.append(self._damage(self._keys.entries, field, error))
+                damages.append(self._damage(key, field, str(error)))
         return self._batch(ops, damages)
 
     async def _content(self, sizes: dict[int, int]) -> AsyncGenerator[Batch, None]:
@@ -127,16 +132,21 @@ class Loader:
                     yield self._chunks([(ino, fields)], 0)
             self._done += 1
 
-    def _chunks(self, files: Iterable[tuple[int, Sequence[bytes]]], count: int) -> Batch:
+    def _chunks(self, files: Iterable[tuple[int, Sequence[bytes] | ReplyError]], count: int) -> Batch:
         ops: list[Op] = []
         damages: list[Damage] = []
         for ino, fields in files:
+            if isinstance(fields, ReplyError):
+                damages.append(Damage(self._keys.data(ino).decode(), str(fields)))
+                continue
             chunks: dict[int, bytes] = {}
             for field, chunk in _pairs(fields):
                 try:
-                    chunks[int(field)] = _valid_chunk(chunk)
+                    index = chunk_number(field)
+                    check_chunk(index, chunk)
+                    chunks[index] = chunk
                 except ValueError as error:
-                    damages.append(self._damage(self._keys.data(ino), field, error))
+                    damages.append(self._damage(self._keys.data(ino), field, str(error)))
             if chunks:
                 ops.append(PutChunks(ino, chunks))
         self._done += count
@@ -146,17 +156,21 @@ class Loader:
         self._done += len(ops) + len(damages)
         return Batch(tuple(ops), tuple(damages), self._done, max(self._total, self._done), self._next_ino)
 
-    def _damage(self, key: bytes, field: bytes, error: ValueError) -> Damage:
-        return Damage(f"{key.decode()} field {field!r}", str(error))
+    def _damage(self, key: bytes, field: bytes, why: str) -> Damage:
+        return Damage(f"{key.decode()} field {field!r}", why)
 
-    async def _scan(self, key: bytes, count: bytes) -> AsyncGenerator[Sequence[bytes], None]:
-        """Yield the fields and values of a hash in slices of about *count*.
+    async def _scan(self, key: bytes, count: bytes) -> AsyncGenerator[Sequence[bytes] | ReplyError, None]:
+        """Yield the fields and values of a hash in slices of about *count*; its error reply if *key* is no hash.
 
         The request for the next slice is sent first, so the server works while the caller uses this slice.
         """
         await self._exchange([[b"HSCAN", key, b"0", b"COUNT", count]], 0)
         while True:
-            ((cursor, fields),) = await self._exchange([], 1)
+            (reply,) = await self._exchange([], 1)
+            if isinstance(reply, ReplyError):
+                yield reply
+                return
+            cursor, fields = reply
             if cursor != b"0":
                 await self._exchange([[b"HSCAN", key, cursor, b"COUNT", count]], 0)
             yield fields
@@ -177,7 +191,10 @@ class Loader:
         yield asked, await self._exchange([], len(asked))
 
     async def _ask(self, *commands: Sequence[bytes]) -> list[Reply]:
-        """Send *commands* together, and return their replies. Raises StoreError for an error reply or a lost link."""
+        """Send *commands* together, and return their replies. Raises StoreError for a refusal or a lost link.
+
+        The error reply for a key of a wrong type is among the replies: the scope is damaged there.
+        """
         return await self._exchange(commands, len(commands))
 
     async def _exchange(self, commands: Iterable[Sequence[bytes]], expected: int) -> list[Reply]:
@@ -190,7 +207,7 @@ class Loader:
         except ConnectionLost as lost:
             raise StoreUnreachable(f"lost the store {self._label} while reading scope {self._scope}: {lost}") from lost
         for reply in replies:
-            if isinstance(reply, ReplyError):
+            if isinstance(reply, ReplyError) and not str(reply).startswith("WRONGTYPE"):
                 raise refusal(self._label, str(reply))
         return replies
 
@@ -204,12 +221,6 @@ def _content_sizes(ops: Iterable[Op]) -> Iterator[tuple[int, int]]:
     for op in ops:
         if isinstance(op, PutInode) and op.attributes.is_regular and op.attributes.size:
             yield op.ino, op.attributes.size
-
-
-def _valid_chunk(chunk: bytes) -> bytes:
-    if not 0 < len(chunk) <= CHUNK_SIZE:
-        raise ValueError(f"a chunk of {len(chunk)} bytes")
-    return chunk
 
 
 def _bounded_groups(inos: Sequence[int], sizes: dict[int, int]) -> Iterator[list[int]]:

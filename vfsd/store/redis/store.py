@@ -10,7 +10,7 @@ from typing import TypeVar
 import trio
 
 from vfsd import clock
-from vfsd.errors import ScopeBusy, ScopeMissing
+from vfsd.errors import ScopeBusy, ScopeDamaged, ScopeMissing, StoreRefused
 from vfsd.store.base import (
     LEASE_SECONDS,
     Batch,
@@ -18,15 +18,18 @@ from vfsd.store.base import (
     Claim,
     Claimed,
     ClaimTerms,
+    Damage,
     ScopeSummary,
     Store,
     StoreOptions,
 )
 from vfsd.store.owner import Owner, from_json
+from vfsd.store.ranges import is_scope_name
 from vfsd.store.records import FORMAT, pack_limits, unpack_limits
 from vfsd.store.redis import scripts
 from vfsd.store.redis.admin import RedisAdmin
 from vfsd.store.redis.claim import RedisClaim
+from vfsd.store.redis.header import FIELDS, read_header
 from vfsd.store.redis.keys import SCOPES, Keys
 from vfsd.store.redis.load import Loader
 from vfsd.store.redis.resp import RespConnection
@@ -34,7 +37,8 @@ from vfsd.tree.change import CHUNK_SIZE, Limits
 
 T = TypeVar("T")
 
-_KEYS_PER_UNLINK = 500
+_FILES_PER_SLICE = 100
+"""How many files one step of :meth:`RedisStore.drop` deletes: Redis needs less than a millisecond for them."""
 
 
 class RedisStore(Store):
@@ -56,7 +60,7 @@ class RedisStore(Store):
         if not await _in_thread(lambda: self._is_new(scope)):
             await self._check_header(scope)
         created = await _in_thread(lambda: self._claim(scope, owner, terms))
-        limits = await _in_thread(lambda: self._update_limits(scope, terms.limits))
+        limits = await _in_thread(lambda: self._update_limits(scope, owner, terms.limits))
         claim = RedisClaim(self._admin, Claimed(scope, owner, limits, created), self._options)
         self._claims.append(claim)
         await claim.connect()
@@ -68,7 +72,7 @@ class RedisStore(Store):
     async def _check_header(self, scope: str) -> None:
         link = await self._connect()
         try:
-            await self._loader(link, scope).header()
+            await self._loader(link, scope).check_header()
         finally:
             link.close()
 
@@ -78,11 +82,11 @@ class RedisStore(Store):
         *dead_epoch* is the epoch of an owner that has certainly ended: the claim need not wait for its lease.
         """
         keys = Keys(scope)
-        if terms.create and not self._admin.execute("SISMEMBER", SCOPES, scope):  # a full server refuses every SADD
-            self._admin.execute("SADD", SCOPES, scope)
+        if terms.create and not self._admin.execute("SISMEMBER", SCOPES, scope):
+            self._admin.execute("SADD", SCOPES, scope)  # a full server refuses this, so it gets no new scope
         answer = self._admin.script(
             scripts.CLAIM,
-            (keys.scope, keys.lease),
+            (keys.scope, keys.lease, SCOPES),
             owner.to_json(),
             owner.token,
             LEASE_SECONDS * 1000,
@@ -92,21 +96,33 @@ class RedisStore(Store):
             FORMAT,
             CHUNK_SIZE,
             clock.now(),
+            scope,
         )
         if answer[0] == b"missing":
             raise ScopeMissing(f"there is no scope {scope} in the store {self.label}")
+        if answer[0] == b"dropping":
+            raise ScopeBusy(
+                f"scope {scope} is being destroyed in the store {self.label}: mount it again when that is done;"
+                f" if nobody destroys it any longer, finish with 'vfsd destroy {scope}'"
+            )
         if answer[0] == b"busy":
             _raise_if_alive(scope, answer[2])
             return self._claim(scope, owner, terms, answer[1])
         return bool(answer[2] == b"1")
 
-    def _update_limits(self, scope: str, changes: Limits) -> Limits:
-        """Change the limits of a scope that is claimed, and return the limits in force."""
+    def _update_limits(self, scope: str, owner: Owner, changes: Limits) -> Limits:
+        """Change the limits of a scope that *owner* has claimed, and return the limits in force.
+
+        If the claim is lost already, nothing changes: connecting finds that out.
+        """
         header = Keys(scope).scope
-        present = unpack_limits(self._admin.execute("HGET", header, "limits") or "{}")
+        try:
+            present = unpack_limits(self._admin.execute("HGET", header, "limits") or "{}")
+        except ValueError as error:  # written since the header was checked
+            raise ScopeDamaged(f"the header {header.decode()} of scope {scope} is not readable ({error})") from None
         limits = present.changed_by(changes)
         if limits != present:
-            self._admin.execute("HSET", header, "limits", pack_limits(limits))
+            self._admin.script(scripts.SET_LIMITS, (header,), owner.token, pack_limits(limits))
         return limits
 
     async def load(self, scope: str) -> AsyncIterator[Batch]:
@@ -134,18 +150,35 @@ class RedisStore(Store):
         return await _in_thread(self._scopes)
 
     def _scopes(self) -> list[ScopeSummary]:
-        names = sorted(name.decode() for name in self._admin.execute("SMEMBERS", SCOPES))
-        summaries = (self._summary(name) for name in names)
+        summaries = (self._summary(name) for name in sorted(self._admin.execute("SMEMBERS", SCOPES)))
         return [summary for summary in summaries if summary is not None]
 
-    def _summary(self, scope: str) -> ScopeSummary | None:
-        """Return the summary of *scope*, or None if only its name is left (an interrupted claim or drop)."""
+    def _summary(self, name: bytes) -> ScopeSummary | None:
+        """Return the summary of scope *name*, or None if only its name is left (an interrupted claim or drop)."""
+        if not is_scope_name(name):
+            shown = name.decode(errors="backslashreplace")
+            return ScopeSummary(shown, 0, 0, None, Damage(SCOPES.decode(), "this is not the name of a scope"))
+        scope = name.decode()
         keys = Keys(scope)
-        commands = (("HMGET", keys.scope, "created", "owner"), ("HLEN", keys.inodes), ("EXISTS", keys.lease))
-        (created, owner), files, leased = self._admin.pipeline(commands)
-        if created is None:
+        header_fields: tuple[bytes | str, ...] = ("HMGET", keys.scope, *FIELDS, "owner")
+        try:
+            (*values, owner), files, leased = self._admin.pipeline(
+                (header_fields, ("HLEN", keys.inodes), ("EXISTS", keys.lease))
+            )
+        except StoreRefused as refused:
+            if "WRONGTYPE" not in str(refused):
+                raise
+            return ScopeSummary(scope, 0, 0, None, Damage(keys.scope.decode(), str(refused)))
+        if not any(values):
             return None
-        return ScopeSummary(scope, files, int(created), from_json(owner) if owner and leased else None)
+        header = read_header(values)
+        damages = [Damage(f"{keys.scope.decode()} field {field}", why) for field, why in header.faults.items()]
+        holder = None
+        try:
+            holder = from_json(owner) if owner and leased else None
+        except ScopeDamaged as error:
+            damages.append(Damage(f"{keys.scope.decode()} field owner", str(error)))
+        return ScopeSummary(scope, files, header.numbers["created"], holder, next(iter(damages), None))
 
     async def drop(self, scope: str) -> None:
         """See :meth:`Store.drop`."""
@@ -154,6 +187,8 @@ class RedisStore(Store):
     def _drop(self, scope: str, dead_epoch: bytes = b"") -> None:
         """Fence *scope* and mark it, then delete its keys. The header is last, so an interrupted drop can be repeated.
 
+        Others use the server meanwhile, so content is deleted in slices. Each step does nothing if the scope is no
+        longer marked: then another process has finished, and there may be a new scope of this name.
         *dead_epoch* is the epoch of an owner that has certainly ended.
         """
         keys = Keys(scope)
@@ -164,13 +199,11 @@ class RedisStore(Store):
             _raise_if_alive(scope, answer[2])
             self._drop(scope, answer[1])
             return
-        inos = [int(ino) for ino in self._admin.execute("HKEYS", keys.inodes)]
-        for start in range(0, len(inos), _KEYS_PER_UNLINK):
-            data = (keys.data(ino) for ino in inos[start : start + _KEYS_PER_UNLINK])
-            self._admin.execute("UNLINK", *data)
-        self._admin.execute("UNLINK", keys.entries, keys.inodes)
-        self._admin.execute("UNLINK", keys.scope)
-        self._admin.execute("SREM", SCOPES, scope)
+        for fields in self._admin.scan(keys.inodes, _FILES_PER_SLICE):
+            data = (keys.data_prefix + ino for ino in fields)  # also of a damaged scope, where it may be no number
+            if not self._admin.script(scripts.DROP_SLICE, (keys.scope, *data)):
+                return
+        self._admin.script(scripts.FINISH_DROP, (keys.scope, SCOPES, keys.inodes, keys.entries), scope)
 
     async def aclose(self) -> None:
         """See :meth:`Store.aclose`."""
@@ -195,5 +228,5 @@ def _raise_if_alive(scope: str, owner_json: bytes) -> None:
 
 
 def open_store(url: str, options: StoreOptions) -> Store:
-    """Return the store that a ``redis://``, ``rediss://`` or ``unix://`` URL names."""
+    """Return the store that a ``redis://``, ``rediss://``, ``redis+sentinel://`` or ``unix://`` URL names."""
     return RedisStore(url, options)

@@ -16,6 +16,7 @@ import trio
 
 from vfsd.errors import Fenced, StoreError
 from vfsd.store.base import LEASE_SECONDS, Claim, Claimed
+from vfsd.store.owner import describe_json
 from vfsd.store.sqlite import rows, scope_rows
 from vfsd.store.sqlite.database import Database, transaction
 from vfsd.store.sqlite.scope_rows import Grant
@@ -79,7 +80,7 @@ class SqliteClaim(Claim):
         row = scope_rows.find(connection, self.scope)
         if row is None:
             return Fenced(f"scope {self.scope} in {self._database.label} has been destroyed")
-        return Fenced(f"scope {self.scope} has been claimed by another owner: {row.last_owner().describe()}")
+        return Fenced(f"scope {self.scope} has been claimed by another owner: {describe_json(row.owner)}")
 
     async def _checkpoint_when_due(self) -> None:
         """Move the log into the file whenever it has grown. Commits go on at the same time."""

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from vfsd.store.base import Damage
+from vfsd.store.ranges import COUNT_MAX, check_chunk, within
 from vfsd.store.records import entry_key, entry_value, pack_inode, unpack_entry, unpack_inode
 from vfsd.tree.change import (
-    CHUNK_SIZE,
+    ROOT,
     DropChunks,
     DropEntry,
     DropInode,
@@ -98,7 +99,7 @@ class _Table(NamedTuple):
 
 def _read_inode(row: _Row) -> Op:
     ino, record = row
-    return PutInode(ino, unpack_inode(record))
+    return PutInode(within(ino, ROOT, COUNT_MAX, "the inode number"), unpack_inode(record))
 
 
 def _read_entry(row: _Row) -> Op:
@@ -108,8 +109,7 @@ def _read_entry(row: _Row) -> Op:
 
 def _read_chunk(row: _Row) -> Op:
     ino, number, content = row
-    if not 0 < len(content) <= CHUNK_SIZE or number < 0:
-        raise ValueError(f"a chunk holds 1 to {CHUNK_SIZE} bytes and is numbered from 0; this one has {len(content)}")
+    check_chunk(number, content)
     return PutChunks(ino, {number: content})
 
 

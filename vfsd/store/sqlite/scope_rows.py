@@ -4,13 +4,16 @@ All functions are synchronous and run in the caller's transaction.
 """
 
 import sqlite3
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from vfsd import clock
-from vfsd.errors import ScopeBusy
+from vfsd.errors import ScopeBusy, ScopeDamaged
 from vfsd.store import owner as owners
-from vfsd.store.base import LEASE_SECONDS, ScopeSummary
+from vfsd.store.base import LEASE_SECONDS, Damage, ScopeSummary
 from vfsd.store.owner import Owner
+from vfsd.store.ranges import check_header_number, is_scope_name
 from vfsd.store.records import FORMAT, pack_limits, unpack_limits
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, Limits, PutInode
 
@@ -31,9 +34,29 @@ class ScopeRow(NamedTuple):
     lease_ns: int
     limits: str
 
-    def last_owner(self) -> Owner:
-        """Return the last owner, dead or alive. Raises ScopeDamaged."""
-        return owners.from_json(self.owner)
+    def damages(self) -> list[Damage]:
+        """Return the fields that are not within their ranges, except the owner."""
+        checks: dict[str, Callable[[], object]] = {
+            "created": partial(check_header_number, "created", self.created_ns),
+            "epoch": partial(check_header_number, "epoch", self.epoch),
+            "next": partial(check_header_number, "next", self.next_ino),
+            "limits": partial(unpack_limits, self.limits),
+        }
+        found = []
+        for field, check in checks.items():
+            try:
+                check()
+            except ValueError as error:
+                found.append(Damage(f"scopes {self.name} {field}", str(error)))
+        return found
+
+    def raise_if_damaged(self) -> None:
+        """Raise ScopeDamaged if a field that a claim needs is not within its range."""
+        for damage in self.damages():
+            raise ScopeDamaged(
+                f"the header of scope {self.name} is not readable ({damage.key}: {damage.why}); finish with"
+                f" 'vfsd destroy {self.name}', restore it from a backup, or mount with --salvage to read what is left"
+            )
 
     def holder(self) -> Owner | None:
         """Return the owner if it may be alive, otherwise None.
@@ -42,7 +65,7 @@ class ScopeRow(NamedTuple):
         """
         if not 0 < self.lease_ns - clock.now() <= _LEASE_NS:
             return None
-        owner = self.last_owner()
+        owner = owners.from_json(self.owner)
         return None if owner.is_gone() else owner
 
     def raise_if_held(self) -> None:
@@ -136,4 +159,16 @@ def summaries(connection: sqlite3.Connection) -> list[ScopeSummary]:
     """Return the summaries of all scopes, sorted by name."""
     rows = map(ScopeRow._make, connection.execute("SELECT * FROM scopes ORDER BY name").fetchall())
     files = dict(connection.execute("SELECT scope, COUNT(*) FROM inodes GROUP BY scope"))
-    return [ScopeSummary(row.name, files.get(row.id, 0), row.created_ns, row.holder()) for row in rows]
+    return [_summary(row, files.get(row.id, 0)) for row in rows]
+
+
+def _summary(row: ScopeRow, files: int) -> ScopeSummary:
+    damages, holder = row.damages(), None
+    if not is_scope_name(row.name.encode(errors="replace")):
+        damages.append(Damage(f"scopes {row.name}", "this is not the name of a scope"))
+    try:
+        holder = row.holder()
+    except ScopeDamaged as error:
+        damages.append(Damage(f"scopes {row.name} owner", str(error)))
+    created_ns = max(0, row.created_ns)
+    return ScopeSummary(row.name, files, created_ns, holder, next(iter(damages), None))

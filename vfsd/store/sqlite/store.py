@@ -51,6 +51,7 @@ class SqliteStore(Store):
                 grant = scope_rows.create(connection, scope, owner)
             else:
                 check_format(scope, row.format, row.chunk_size, CHUNK_SIZE)
+                row.raise_if_damaged()
                 if not terms.take_over:
                     row.raise_if_held()
                 grant = scope_rows.change_owner(connection, row, owner)
@@ -66,7 +67,7 @@ class SqliteStore(Store):
                 raise self._missing(scope)
             check_format(scope, row.format, row.chunk_size, CHUNK_SIZE)
             done, total = 0, rows.count(connection, row.id)
-            yield Batch((), (), done, total, row.next_ino)
+            yield Batch((), tuple(row.damages()), done, total, row.next_ino)
             for part in rows.read(connection, row.id):
                 done += part.rows
                 yield Batch(part.ops, part.damages, done, total, row.next_ino)
