@@ -125,8 +125,9 @@ def test_a_daemon_that_is_mounted_in_its_own_namespace_is_not_ended(
     assert mounted.stop() == 0
 
 
-def test_a_detached_daemon_that_ends_leaves_a_new_mount_at_its_place_alone(
-    mount: MountFactory, redis_server: RedisServer
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_a_detached_daemon_and_a_new_mount_at_its_place_end_apart(
+    mount: MountFactory, redis_server: RedisServer, first: str
 ) -> None:
     old, new = mount(redis_server.url), mount(redis_server.url, start=False)
     (old.path / "file").touch()
@@ -135,10 +136,14 @@ def test_a_detached_daemon_that_ends_leaves_a_new_mount_at_its_place_alone(
         assert holder.read_line() == "open"
         success(old.vfsd("umount", "--lazy", str(old.path)))
         new.start()
-        assert old.signal(signal.SIGTERM) == 0
-    (new.path / "file").touch()
-    assert len(mounts_at(new.path)) == 1
-    assert new.stop() == 0
+        states = {entry["scope"]: entry["state"] for entry in statuses(old, old.path)}
+        assert states == {old.scope: "detached", new.scope: "mounted"}
+        ending, staying = (old, new) if first == "old" else (new, old)
+        assert ending.signal(signal.SIGTERM) == 0
+        assert [entry["scope"] for entry in statuses(old, old.path)] == [staying.scope]
+        assert len(mounts_at(old.path)) == (1 if staying is new else 0)
+        assert staying.signal(signal.SIGTERM) == 0
+    assert list((new.path.parent / "run").iterdir()) == []
 
 
 # --- a container
