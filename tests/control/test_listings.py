@@ -4,11 +4,16 @@ import errno
 import json
 import random
 import stat
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
+from vfsd import Vfs
 from vfsd.control.encoding import encoded_list
 from vfsd.control.lines import unlimited
 from vfsd.control.protocol import LINE_MAX
@@ -176,3 +181,34 @@ async def test_a_list_is_encoded_without_its_gaps(values: list[str | None]) -> N
     text = b"".join(encoded.parts)
     assert json.loads(text) == [value for value in values if value is not None]
     assert len(text) == encoded.size
+
+
+@contextmanager
+def _moving(one: Path, other: Path) -> Iterator[None]:
+    """Rename a file from *one* to *other* and back all the time."""
+    stop = threading.Event()
+
+    def move() -> None:
+        while not stop.is_set():
+            one.rename(other)
+            other.rename(one)
+
+    with ThreadPoolExecutor(1) as pool:
+        moving = pool.submit(move)
+        try:
+            yield
+        finally:
+            stop.set()
+        moving.result()
+
+
+def test_a_mount_lists_a_file_that_moves_all_the_time_exactly_once(top: Path, vfs: Vfs) -> None:
+    names = [f"n{number}" for number in range(1_500)]
+    for name in names:
+        (top / name).touch()
+    first, last = "a moving", "z moving"
+    (top / first).touch()
+    with _moving(top / first, top / last):
+        for _ in range(30):
+            for paths in (vfs.list_all_paths(), vfs.readdir(recursive=True)):
+                assert paths in ([first, *sorted(names)], [*sorted(names), last])
