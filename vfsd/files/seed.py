@@ -84,7 +84,10 @@ class Seeding:
         if len(files) > MAX_FILES:
             raise FsError(errno.EFBIG, f"more than {MAX_FILES} files in one step; seed it at the start of the mount")
         skill = await trio.to_thread.run_sync(front_matter, _skill_md(files))
-        nodes = {tuple(path.split(b"/")): await _file(data, mode) for path, (data, mode) in files.items()}
+        nodes: dict[PathNames, SeedNode] = {}
+        for path, (data, mode) in files.items():
+            nodes[tuple(path.split(b"/"))] = await _file(data, mode)
+            await trio.lowlevel.checkpoint()  # a thousand files take a while
         return skill, await self._show_skill(directory, nodes, skill)
 
     async def _show(self, path: bytes, nodes: Mapping[PathNames, SeedNode]) -> bool:
