@@ -187,7 +187,9 @@ def test_growth_has_a_ratio_for_each_kind_of_work(place: Path) -> None:
 
 
 def test_memory_has_a_figure_after_each_step_for_both_checkouts(place: Path) -> None:
-    printed = _bench(place, "memory", "--mebibytes", "4", "--files", "20", "--against", str(process.ROOT))
+    printed = _bench(
+        place, "memory", "--mebibytes", "4", "--files", "20", "--wait", "0", "--against", str(process.ROOT)
+    )
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()[2:]]
     assert [row[1] for row in rows] == ["0", "4", "0", "0", "0", "1", "1", "0"]
     assert all(int(figure) > 0 for row in rows for figure in row[2:])
