@@ -254,14 +254,15 @@ def print_calls(trace: str | None, directory: Path | None) -> None:
 @main.command(name="memory")
 @click.option("--mebibytes", type=click.IntRange(min=1), default=256, show_default=True, help="Size of the large file.")
 @click.option("--files", type=click.IntRange(min=1), default=50_000, show_default=True, help="Number of small files.")
+@click.option("--wait", type=click.FloatRange(min=0), default=8.0, show_default=True, help="Seconds after each step.")
 @_against
 @_directory
-def print_memory(mebibytes: int, files: int, against: Path | None, directory: Path | None) -> None:
+def print_memory(mebibytes: int, files: int, wait: float, against: Path | None, directory: Path | None) -> None:
     """Measure the daemon's memory while content comes and goes."""
     if against is not None:
         check_checkout(against)
     with _temporary_directory(directory) as base:
-        click.echo(memory.table(base, mebibytes, files, against))
+        click.echo(memory.table(base, memory.steps_of(mebibytes, files), wait, against))
 
 
 @main.command(name="growth")

@@ -22,7 +22,6 @@ from bench.workloads.base import opened
 
 _MIB = 1 << 20
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-_SETTLE_SECONDS = 8.0
 _PER_DIRECTORY = 1000
 _SMALL = 1000
 """Bytes of a small file."""
@@ -34,7 +33,7 @@ with connect(sys.argv[1]) as vfs:
 """
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """One row: what is done, the content held afterwards in bytes, and the call that does it."""
 
     name: str
@@ -64,45 +63,45 @@ def _read_by_socket(vfsd: Vfsd, name: str) -> None:
         raise BenchError(f"cannot read by the socket: {done.stderr.strip().splitlines()[-1]}")
 
 
-def _steps(mebibytes: int, files: int) -> tuple[_Step, ...]:
+def steps_of(mebibytes: int, files: int) -> tuple[Step, ...]:
+    """Return the steps, with a large file of *mebibytes* and with *files* small files."""
     read = max(1, mebibytes // 4)
     return (
-        _Step("an empty scope", 0, lambda _vfsd: None),
-        _Step("one file of so much written", mebibytes * _MIB, lambda vfsd: _write(vfsd.mountpoint / "f", mebibytes)),
-        _Step("removed", 0, lambda vfsd: (vfsd.mountpoint / "f").unlink()),
-        _Step(
+        Step("an empty scope", 0, lambda _vfsd: None),
+        Step("one file of so much written", mebibytes * _MIB, lambda vfsd: _write(vfsd.mountpoint / "f", mebibytes)),
+        Step("removed", 0, lambda vfsd: (vfsd.mountpoint / "f").unlink()),
+        Step(
             f"{files:,} files of {_SMALL:,} bytes written",
             files * _SMALL,
             lambda vfsd: _make_small_files(vfsd.mountpoint / "d", files),
         ),
-        _Step("removed with `rm -rf`", 0, lambda vfsd: shutil.rmtree(vfsd.mountpoint / "d")),
-        _Step("one file of so much written", read * _MIB, lambda vfsd: _write(vfsd.mountpoint / "f", read)),
-        _Step("and read by the control socket", read * _MIB, lambda vfsd: _read_by_socket(vfsd, "f")),
-        _Step("removed", 0, lambda vfsd: (vfsd.mountpoint / "f").unlink()),
+        Step("removed with `rm -rf`", 0, lambda vfsd: shutil.rmtree(vfsd.mountpoint / "d")),
+        Step("one file of so much written", read * _MIB, lambda vfsd: _write(vfsd.mountpoint / "f", read)),
+        Step("and read by the control socket", read * _MIB, lambda vfsd: _read_by_socket(vfsd, "f")),
+        Step("removed", 0, lambda vfsd: (vfsd.mountpoint / "f").unlink()),
     )
 
 
-def _measure(base: Path, checkout: Path, steps: tuple[_Step, ...]) -> list[int]:
-    """Return the resident bytes of the vfsd of *checkout* after each of *steps*."""
+def _measure(base: Path, checkout: Path, steps: tuple[Step, ...], wait: float) -> list[int]:
+    """Return the resident bytes of the vfsd of *checkout*, *wait* seconds after each of *steps*."""
     base.mkdir()
     with redis_server() as server:
         vfsd = Vfsd(base, server.url, checkout=checkout)
         with mounted(vfsd):
             vfsd.wait_until_started()
-            return [_after(vfsd, step) for step in steps]
+            return [_after(vfsd, step, wait) for step in steps]
 
 
-def _after(vfsd: Vfsd, step: _Step) -> int:
+def _after(vfsd: Vfsd, step: Step, wait: float) -> int:
     step.do(vfsd)
-    time.sleep(_SETTLE_SECONDS)
+    time.sleep(wait)
     return max(map(process.resident_bytes, process.processes_of(vfsd.mountpoint)))
 
 
-def table(base: Path, mebibytes: int, files: int, against: Path | None) -> str:
-    """Return the table, with a column for the checkout *against* if that is given."""
-    steps = _steps(mebibytes, files)
+def table(base: Path, steps: tuple[Step, ...], wait: float, against: Path | None) -> str:
+    """Return the table of *steps*, with a column for the checkout *against* if that is given."""
     checkouts = [process.ROOT, *([] if against is None else [against])]
-    columns = [_measure(base / str(number), checkout, steps) for number, checkout in enumerate(checkouts)]
+    columns = [_measure(base / str(number), checkout, steps, wait) for number, checkout in enumerate(checkouts)]
     rows = [
         [step.name, f"{step.content / _MIB:,.0f}", *(f"{resident / _MIB:,.0f}" for resident in figures)]
         for step, *figures in zip(steps, *columns, strict=True)

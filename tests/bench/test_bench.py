@@ -165,6 +165,36 @@ def test_the_counted_commits_are_those_that_the_guarantees_need(place: Path) -> 
     assert commits["mkdir"] == commits["unlink"] == 1
 
 
+def test_growth_has_a_ratio_for_each_kind_of_work(place: Path) -> None:
+    printed = _bench(place, "growth", "--scale", "0.005")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()[2:]]
+    kinds = (
+        "list",
+        "create",
+        "look up",
+        "remove",
+        "rename a directory of",
+        "make a skill",
+        "stored",
+        "seeded",
+        "links",
+    )
+    assert [kind for kind in kinds if not any(kind in row[0] for row in rows)] == []
+    for row in rows:
+        small, large, _, _, ratio = (float(cell.replace(",", "")) for cell in row[1:])
+        assert large == 10 * small
+        assert ratio > 0
+
+
+def test_memory_has_a_figure_after_each_step_for_both_checkouts(place: Path) -> None:
+    printed = _bench(
+        place, "memory", "--mebibytes", "4", "--files", "20", "--wait", "0", "--against", str(process.ROOT)
+    )
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()[2:]]
+    assert [row[1] for row in rows] == ["0", "4", "0", "0", "0", "1", "1", "0"]
+    assert all(int(figure) > 0 for row in rows for figure in row[2:])
+
+
 def test_the_way_of_a_write_stays_short(place: Path) -> None:
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in _bench(place, "calls").splitlines()]
     (write,) = [row for row in rows if row[:2] == ["write 100 bytes", "Redis"]]

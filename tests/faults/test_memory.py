@@ -159,13 +159,17 @@ def test_the_limit_holds_while_many_write_at_once(server: RedisServer, mount: Mo
     mounted = mount(server.url, "--max-memory", str(limit), scope=small.scope)
     ends: list[str] = []
 
+    files = [mounted.path / str(number) for number in range(8)]
+    for file in files:
+        file.touch()  # the first writer may fill the mount before the last one begins
+
     def write_until_full(file: Path) -> None:
-        with file.open("wb", buffering=0) as opened:
+        with file.open("r+b", buffering=0) as opened:
             while (end := outcome(lambda: opened.write(BLOCK))) == DONE:
                 pass
         ends.append(end)
 
-    writers = [threading.Thread(target=write_until_full, args=(mounted.path / str(n),)) for n in range(8)]
+    writers = [threading.Thread(target=write_until_full, args=(file,)) for file in files]
     for writer in writers:
         writer.start()
     for writer in writers:
