@@ -14,7 +14,7 @@ import pytest
 
 from tests.mount.other_process import other_process
 from tests.support.cli import detached, failure, mounts_at, statuses, success
-from tests.support.mounted import Mounted, MountFactory
+from tests.support.mounted import PATIENCE, Mounted, MountFactory
 from tests.support.servers import RedisServer
 
 _OTHERS = """
@@ -117,7 +117,9 @@ def test_a_daemon_that_is_mounted_in_its_own_namespace_is_not_ended(
     hidden = 'umount -l "$1"; shift; exec "$@"'
     command = ["unshare", "--mount", "sh", "-ec", hidden, "sh", str(mounted.path), sys.executable, "-m", "vfsd"]
     arguments = ["mount", "--foreground", str(second.path), "--scope", mounted.scope]
-    ended = subprocess.run([*command, *arguments], env=mounted.environment, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [*command, *arguments], env=mounted.environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
     assert ended.returncode == 7, ended.stderr
     listed = subprocess.run([*command, "status", "--json"], env=mounted.environment, capture_output=True, check=True)
     assert str(mounted.path).encode() not in listed.stdout
