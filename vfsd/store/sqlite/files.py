@@ -65,7 +65,7 @@ class OpenFiles:
         self._log_descriptor = _having(found.log, descriptors - before)
         self._index_descriptor = _having(found.shared, descriptors)  # all connections of a process share it
         self._in_place = found.database.st_dev, found.database.st_ino
-        self._seen, self._paths_due = found, 0.0
+        self._paths_due = 0.0
         self._index_length = found.shared.st_size
         self._checkpoints = b""
         self._written: tuple[int, int] | None = None
@@ -97,18 +97,19 @@ class OpenFiles:
     def _look(self, *, by_path: bool) -> _Files | None:
         """Return the status of the files, None if a path leads elsewhere. Raises OSError if it leads nowhere.
 
-        Within a millisecond the log is asked by its descriptor, at a third of the price: a log that was removed or
-        replaced has no name left. The rest waits for the millisecond: a log that was renamed, and the index.
+        Within a millisecond the log and the index are asked by their descriptors, at a third of the price: a file that
+        was removed or replaced has no name left. Only one that was renamed waits for the millisecond.
         """
         now = time.monotonic()
         if now < self._paths_due and not by_path:
             database = os.stat(self._paths[0])
-            if (database.st_dev, database.st_ino) == self._in_place and os.fstat(self._log_descriptor).st_nlink:
-                return _Files(database, self._seen.log, self._seen.shared)
+            log, shared = os.fstat(self._log_descriptor), os.fstat(self._index_descriptor)
+            if (database.st_dev, database.st_ino) == self._in_place and log.st_nlink and shared.st_nlink:
+                return _Files(database, log, shared)
         found = self._stat()
         if _identities(found) != self._identities:
             return None
-        self._seen, self._paths_due = found, now + _PATHS_EVERY
+        self._paths_due = now + _PATHS_EVERY
         return found
 
     def moved(self) -> str | None:
