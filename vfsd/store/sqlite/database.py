@@ -154,12 +154,12 @@ class Database:
         """Whether a write of another program to the database file is noticed: see :meth:`OpenFiles.notices_writes`."""
         return self._files is not None and self._files.notices_writes
 
-    def raise_if_tampered(self) -> None:
+    def raise_if_tampered(self, *, by_path: bool = False) -> None:
         """Raise StoreUnreachable if another program moved, removed or overwrote one of the files in use.
 
-        Commits to them would be lost.
+        Commits to them would be lost. For *by_path* see :meth:`OpenFiles.fault`.
         """
-        fault = None if self._files is None else self._files.fault()
+        fault = None if self._files is None else self._files.fault(by_path=by_path)
         if fault != self._fault:
             self._fault = fault
             _log.error("store %s: %s", self.label, fault or "its files are in place again")
@@ -234,7 +234,7 @@ class Database:
 
     async def checkpoint(self) -> None:
         """Move the log into the file, as far as no reader prevents it. Raises StoreError."""
-        self.raise_if_tampered()
+        self.raise_if_tampered(by_path=True)
         await trio.to_thread.run_sync(self._checkpoint, self._files)
         if self._files is not None:
             self._files.note_checkpoint()
@@ -248,10 +248,10 @@ class Database:
 
     async def flush_log(self) -> None:
         """Flush the log: then all commits survive a crash of the host. Raises StoreUnreachable."""
-        self.raise_if_tampered()
+        self.raise_if_tampered(by_path=True)
         if self._files is not None:
             await trio.to_thread.run_sync(self._flush_log, self._files)
-        self.raise_if_tampered()
+        self.raise_if_tampered(by_path=True)
 
     def _flush_log(self, files: OpenFiles) -> None:
         try:

@@ -19,17 +19,22 @@ process and a file). It reads through SQLite's own descriptors.
 import os
 import sqlite3
 import struct
+import time
 from contextlib import suppress
 from typing import NamedTuple
 
 _INDEX_SIZE = 132
 _INDEX = struct.Struct("=12x?xHI4x2I8s")
 """Of the index: whether it is valid, page size, number of frames, checksum of the last frame, salt of the log."""
+_IS_VALID = 12
 _BACKFILLED_AT, _ATTEMPTED_AT = 96, 128
 """Where the index notes how many frames are in the database file, and how many a checkpoint began to copy."""
 _BACKFILLED = struct.Struct("=I")
 _CHANGING = slice(0, 100)
 """The part of the index that differs after each commit and each checkpoint."""
+
+_PATHS_EVERY = 0.001
+"""Time (s) after which all paths are asked again."""
 
 _LOG_HEADER, _FRAME_HEADER = 32, 24
 _CHECKSUM = struct.Struct(">2I")
@@ -59,6 +64,8 @@ class OpenFiles:
         descriptors = open_descriptors()
         self._log_descriptor = _having(found.log, descriptors - before)
         self._index_descriptor = _having(found.shared, descriptors)  # all connections of a process share it
+        self._in_place = found.database.st_dev, found.database.st_ino
+        self._paths_due = 0.0
         self._index_length = found.shared.st_size
         self._checkpoints = b""
         self._written: tuple[int, int] | None = None
@@ -74,15 +81,36 @@ class OpenFiles:
         """
         return bool(self._checkpoints)
 
-    def fault(self) -> str | None:
-        """Return what is wrong with the files, and what to do; None if nothing is wrong."""
+    def fault(self, *, by_path: bool = False) -> str | None:
+        """Return what is wrong with the files, and what to do; None if nothing is wrong.
+
+        *by_path* asks where each path leads, even if that was asked less than a millisecond ago.
+        """
         try:
-            found = self._stat()
-            if self._damage is None and _identities(found) == self._identities:
+            found = self._look(by_path=by_path)
+            if found is not None and self._damage is None:
                 self._damage = self._index_damage(found) or self._content_damage(found)
         except OSError:
             return self._moved_message()
-        return self._damage if _identities(found) == self._identities else self._moved_message()
+        return self._moved_message() if found is None else self._damage
+
+    def _look(self, *, by_path: bool) -> _Files | None:
+        """Return the status of the files, None if a path leads elsewhere. Raises OSError if it leads nowhere.
+
+        Within a millisecond the log and the index are asked by their descriptors, at a third of the price: a file that
+        was removed or replaced has no name left. Only one that was renamed waits for the millisecond.
+        """
+        now = time.monotonic()
+        if now < self._paths_due and not by_path:
+            database = os.stat(self._paths[0])
+            log, shared = os.fstat(self._log_descriptor), os.fstat(self._index_descriptor)
+            if (database.st_dev, database.st_ino) == self._in_place and log.st_nlink and shared.st_nlink:
+                return _Files(database, log, shared)
+        found = self._stat()
+        if _identities(found) != self._identities:
+            return None
+        self._paths_due = now + _PATHS_EVERY
+        return found
 
     def moved(self) -> str | None:
         """Return the first path that does not lead to the file that is open."""
@@ -150,6 +178,8 @@ class OpenFiles:
         """
         while True:
             index = self._read_index()
+            if not index[_IS_VALID]:
+                return self._index_damage(self._stat())
             damage = self._log_damage(index) or self._database_damage(index, found.database)
             if damage is None or self._read_index()[_CHANGING] == index[_CHANGING]:
                 return damage

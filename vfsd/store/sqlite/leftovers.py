@@ -11,6 +11,8 @@ content that is written again where a note says "removed" is safe once :func:`re
 import sqlite3
 from collections.abc import Iterable, Iterator
 
+from vfsd.tree.change import CHUNK_SIZE
+
 SLICE = 64
 """Chunks that one transaction deletes: a MiB, in one or two milliseconds."""
 
@@ -22,6 +24,8 @@ _LAST = (1 << 63) - 1
 _NOTE = "INSERT INTO dropped_chunks VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET last = max(last, excluded.last)"
 _UNNOTE = "DELETE FROM dropped_chunks WHERE scope = ? AND ino = ? AND first = ?"
 
+_DROP_BEGINNING = "DELETE FROM chunks WHERE scope = ? AND ino = ? AND number < ?"
+_ANY = "SELECT 1 FROM chunks WHERE scope = ? AND ino = ? LIMIT 1"
 _DROP_SLICE = (
     "DELETE FROM chunks WHERE rowid IN"
     " (SELECT rowid FROM chunks WHERE scope = ? AND ino = ? AND number BETWEEN ? AND ? LIMIT ?)"
@@ -35,12 +39,16 @@ _DROP_OF_SCOPE = (
 )
 
 
-def drop_all_chunks(connection: sqlite3.Connection, scope: int, ino: int) -> bool:
-    """Remove all chunks of inode *ino*: delete a slice at once, and note the rest. Return whether there is a rest."""
-    deleted = connection.execute(_DROP_SLICE, (scope, ino, 0, _LAST, SLICE)).rowcount
-    if deleted == SLICE:
-        connection.execute(_NOTE, (scope, ino, 0, _LAST))
-    return deleted == SLICE
+def drop_all_chunks(connection: sqlite3.Connection, scope: int, ino: int, size: int | None = None) -> bool:
+    """Remove all chunks of inode *ino*: delete a slice at once, and note the rest. Return whether there is a rest.
+
+    *size* is the size of the file (bytes), if it is known: nobody looks for a rest of a small file.
+    """
+    connection.execute(_DROP_BEGINNING, (scope, ino, SLICE))
+    if (size is not None and size <= SLICE * CHUNK_SIZE) or connection.execute(_ANY, (scope, ino)).fetchone() is None:
+        return False
+    connection.execute(_NOTE, (scope, ino, 0, _LAST))
+    return True
 
 
 def drop_chunks(connection: sqlite3.Connection, scope: int, ino: int, numbers: Iterable[int]) -> None:

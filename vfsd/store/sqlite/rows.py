@@ -63,7 +63,7 @@ def write(connection: sqlite3.Connection, scope: int, op: Op) -> bool:
             connection.execute(_PUT_INODE, (scope, op.ino, pack_inode(op.attributes)))
         case DropInode():
             connection.execute(_DROP_INODE, (scope, op.ino))
-            return leftovers.drop_all_chunks(connection, scope, op.ino)
+            return leftovers.drop_all_chunks(connection, scope, op.ino, op.attributes.size)
         case PutEntry():
             connection.execute(_PUT_ENTRY, (scope, entry_key(op.parent, op.name), entry_value(op.ino, op.cookie)))
         case DropEntry():
