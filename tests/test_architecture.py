@@ -16,6 +16,7 @@ BELOW = {
     "errors": (),
     "clock": (),
     "busy_poll": (),
+    "printable": (),
     "tree": ("errors", "clock"),
     "store": ("tree", "clock", "busy_poll"),
     "config": ("store",),
@@ -27,7 +28,7 @@ BELOW = {
     "control": ("files", "control.protocol"),
     "host": ("config",),
     "client": ("control.protocol", "host"),
-    "daemon": ("fuse", "control", "host"),
+    "daemon": ("fuse", "control", "host", "printable"),
     "cli": ("daemon", "client"),
     "__main__": ("cli",),
 }

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Callable
 from errno import EROFS
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -48,7 +49,7 @@ def test_a_newer_format_is_refused(mounted: Mounted, redis_server: RedisServer) 
         assert client.hget(f"vfsd:{{{mounted.scope}}}:scope", "format") == b"99"
 
 
-def _record(**fields: int) -> bytes:
+def _record(**fields: Any) -> bytes:
     return pack_inode(Attributes(stat.S_IFREG | 0o644, 1, 0, 0, 0, 0, 1, 1, 1)._replace(**fields))
 
 

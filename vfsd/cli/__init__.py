@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from vfsd.cli.output import echo
 from vfsd.errors import VfsdError, exit_status_of
 
 COMMANDS = {
@@ -63,5 +64,5 @@ def main() -> Any:
     try:
         return root(prog_name="vfsd")
     except VfsdError as error:
-        click.echo(f"vfsd: {error}", err=True)
+        echo(f"vfsd: {error}", err=True)
         sys.exit(exit_status_of(error))

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import click
 
+from vfsd.cli.output import echo
 from vfsd.cli.parsing import (
     MOST,
     check_paths_outside,
@@ -171,10 +172,10 @@ def _mount(config: MountConfig, *, nonempty: bool, foreground: bool) -> None:
     with _reserve(config.mountpoint) as reservation:
         if _is_mounted(config):
             _check_no_seeds(config)
-            click.echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
+            echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
             return
         for note in mountpoints.make_ready(config.mountpoint, nonempty=nonempty):
-            click.echo(note, err=True)
+            echo(note, err=True)
         if foreground:
             run_foreground(config, reservation)
             return
@@ -242,7 +243,7 @@ class _Progress:
             return
         self._end_bar()
         text = next(message[kind] for kind in ("note", "warning", "ready") if kind in message)
-        click.echo(text if "ready" in message else f"vfsd: {text}", err="ready" not in message)
+        echo(text if "ready" in message else f"vfsd: {text}", err="ready" not in message)
 
     def _show_bar(self, done: int, total: int) -> None:
         if self._bar is None:

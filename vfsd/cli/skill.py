@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from vfsd.cli.output import echo
 from vfsd.cli.parsing import parse_skill
 from vfsd.client.results import Seeds
 from vfsd.client.vfs import Vfs, connect
@@ -87,7 +88,7 @@ def _add_from_stdin(vfs: Vfs, text: str) -> tuple[str, bool]:
 
 
 def _print_seeded(dest: str, changed: bool) -> None:
-    click.echo(f"seeded {dest}" if changed else f"{dest} is already seeded, with the same content")
+    echo(f"seeded {dest}" if changed else f"{dest} is already seeded, with the same content")
 
 
 @skill.command("list")
@@ -110,19 +111,14 @@ def list_(mountpoint: str, as_json: bool) -> None:
 def _print_seeds(seeds: Seeds) -> None:
     for listed in seeds.skills:
         description = " ".join(listed.description.split())
-        click.echo(_printable(f"{listed.dir or '/'}  {listed.name}, {len(listed.files)} files: {description}"))
+        echo(f"{listed.dir or '/'}  {listed.name}, {len(listed.files)} files: {description}")
     meanings = {"shadows": "hides a stored file", "kept": "a stored file is shown in its place"}
     for file in seeds.seeds:
         if file.state in meanings:
-            click.echo(_printable(f"{file.path}  {meanings[file.state]}"))
+            echo(f"{file.path}  {meanings[file.state]}")
     in_skills = {f"{listed.dir}/{name}".lstrip("/") for listed in seeds.skills for name in listed.files}
     others = sum(file.path not in in_skills for file in seeds.seeds)
     click.echo(f"{len(seeds.skills)} skills, {others} other seeds")
-
-
-def _printable(text: str) -> str:
-    """Return *text* without control characters, which could change the terminal's state."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 @skill.command()

@@ -7,9 +7,11 @@ from typing import Any
 import click
 
 from vfsd import clock
+from vfsd.cli.output import echo
 from vfsd.client.connection import NoAnswer, ask
 from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
+from vfsd.printable import printable
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _UNIT_STEP = 1024
@@ -25,7 +27,7 @@ def status(as_json: bool) -> None:
     elif not entries:
         click.echo("no vfsd mounts on this host")
     else:
-        _print_table([list(_COLUMNS), *([cell(entry) for cell in _COLUMNS.values()] for entry in entries)])
+        _print_table([list(_COLUMNS), *([printable(cell(entry)) for cell in _COLUMNS.values()] for entry in entries)])
 
 
 def _entry(mount: mountpoints.Mount) -> dict[str, Any]:
@@ -112,4 +114,4 @@ def _size(count: float) -> str:
 def _print_table(rows: list[list[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -8,6 +8,7 @@ import time
 
 import click
 
+from vfsd.cli.output import echo
 from vfsd.cli.parsing import parse_seconds
 from vfsd.errors import MountBusy, UncleanEnd
 from vfsd.host import mountpoint as mountpoints
@@ -38,7 +39,7 @@ def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     finally:
         if daemon is not None:
             os.close(daemon)
-    click.echo(f"unmounted {path}")
+    echo(f"unmounted {path}")
 
 
 def _daemon_of(path: str) -> int | None:

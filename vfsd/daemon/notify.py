@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vfsd.config import notify_socket
+from vfsd.printable import printable
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class StartupReporter:
         """Report that the mount answers."""
         self._on_ready()
         _log.info("%s", text)
-        _notify_systemd(f"READY=1\nSTATUS={text}")
+        _notify_systemd(f"READY=1\nSTATUS={printable(text)}")
 
     def stopping(self) -> None:
         """Report that the daemon has begun to end."""

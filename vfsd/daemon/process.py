@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from vfsd.config import MountConfig, default_log_file
+from vfsd.daemon.log_format import LogFormatter
 from vfsd.daemon.notify import PipeReporter, StartupReporter
 from vfsd.errors import DaemonFailed, UsageError, VfsdError, exit_status_of
 from vfsd.host.registrations import Reservation
 
 _log = logging.getLogger(__name__)
 
-_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _LEVELS = (logging.INFO, logging.DEBUG)
 
 
@@ -151,7 +151,7 @@ def _first(group: BaseExceptionGroup[VfsdError]) -> VfsdError:
 
 def _start_logging(config: MountConfig, log_file: str | None) -> None:
     handler = logging.handlers.WatchedFileHandler(log_file) if log_file else logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(_FORMAT))
+    handler.setFormatter(LogFormatter())
     logging.basicConfig(level=_LEVELS[min(config.verbosity, 1)], handlers=[handler])
     logging.getLogger("vfsd.fuse.trace").setLevel(logging.DEBUG if config.debug else logging.INFO)
     logging.getLogger("pyfuse3").setLevel(logging.INFO)
