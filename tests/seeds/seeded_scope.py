@@ -52,7 +52,7 @@ class SeededScope:
         if self.directory_times is not None:
             assert self.directory_times.skills == directories_with(self.tree, SKILL)
         found = await hydrate(self.store, "scope", lambda _done, _total: None)
-        assert stored_of(found, SeedIndex()) == stored_of(self.tree, self.overlay.index)
+        assert stored_of(found, SeedIndex(found)) == stored_of(self.tree, self.overlay.index)
         _check_index(self.tree, self.overlay.index)
 
     def _without_shadows(self) -> Tree:
