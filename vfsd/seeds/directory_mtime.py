@@ -30,7 +30,8 @@ class DirectoryTimes(Hook):
 
     *kernel* drops the attributes of directories whose times move. *is_stored* says whether the store has an inode.
     *newly_stored* return the directories in which a change stores what only memory has. ``skills`` are the directories
-    that hold a SKILL.md, seeded or not.
+    that hold a SKILL.md, seeded or not. ``skills_below`` is how many of them are at or below a directory, as far as
+    there are any: counted, so that no change looks at skills that it does not concern.
     """
 
     def __init__(
@@ -47,8 +48,7 @@ class DirectoryTimes(Hook):
         self._is_stored = is_stored
         self._newly_stored = newly_stored
         self.skills: set[int] = set()
-        self._below: dict[int, int] = {}
-        """How many directories of skills there are at and below a directory. One without any is not here."""
+        self.skills_below: dict[int, int] = {}
         self._unstored: set[int] = set()
         """Directories whose present times the store does not have."""
         self._chains: dict[int, tuple[int, ...]] = {}
@@ -130,8 +130,8 @@ class DirectoryTimes(Hook):
             if isinstance(op, DropEntry) and op.name == SKILL:
                 self._discard_skill(op.parent)
         for op in change.ops:
-            if isinstance(op, PutEntry) and self._moves_directory(op) and op.ino in self._below:
-                self._arriving.append((op.ino, self._below[op.ino]))
+            if isinstance(op, PutEntry) and self._moves_directory(op) and op.ino in self.skills_below:
+                self._arriving.append((op.ino, self.skills_below[op.ino]))
         for ino, skills in self._arriving:
             self._count(self._tree.directory(ino).parent, -skills)
 
@@ -157,14 +157,14 @@ class DirectoryTimes(Hook):
     def _count(self, directory: int, skills: int) -> None:
         """Add *skills* to the number of skills below *directory* and the directories above it."""
         for ino in and_above(self._tree, directory):
-            below = self._below.get(ino, 0) + skills
+            below = self.skills_below.get(ino, 0) + skills
             if below:
-                self._below[ino] = below
+                self.skills_below[ino] = below
             else:
-                del self._below[ino]
+                del self.skills_below[ino]
 
     def _set_active(self) -> None:
-        self.active = bool(self._below or self._unstored) or self._kind is DirectoryMtime.ALL
+        self.active = bool(self.skills_below or self._unstored) or self._kind is DirectoryMtime.ALL
 
     # --- which directories
 
@@ -194,7 +194,7 @@ class DirectoryTimes(Hook):
         inos = (op.ino for op in change.ops if isinstance(op, PutInode) and op.attributes.is_directory)
         if self._kind is DirectoryMtime.ALL:
             return tuple(inos)
-        return tuple(ino for ino in inos if ino in self._below or ino in self._above)
+        return tuple(ino for ino in inos if ino in self.skills_below or ino in self._above)
 
     def seen(self, inos: Iterable[int]) -> tuple[int, ...]:
         """Return those of *inos* that exist and whose present modification time somebody has seen."""
@@ -225,10 +225,10 @@ class DirectoryTimes(Hook):
 
     def _carries_skills(self, op: PutEntry | DropEntry) -> bool:
         """Whether the name comes to or goes from a directory that has a skill in it, at any depth."""
-        if not self._below:
+        if not self.skills_below:
             return False
         here = self._tree.directory(op.parent).entries.get(op.name)
-        return any(entry.ino in self._below for entry in (here, op) if isinstance(entry, (Entry, PutEntry)))
+        return any(entry.ino in self.skills_below for entry in (here, op) if isinstance(entry, (Entry, PutEntry)))
 
     def _is_reshaping(self, op: Op) -> bool:
         """Whether *op* changes which directories lie above a skill: a SKILL.md comes or goes, or a directory moves."""

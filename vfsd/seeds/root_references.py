@@ -36,7 +36,7 @@ class VirtualDirectory:
         self.lookups = 0
 
 
-class _Meaning(NamedTuple):
+class Meaning(NamedTuple):
     """What skills have at a path: *hits*, whether these are directories only, and their newest time (ns)."""
 
     hits: tuple[Inode, ...]
@@ -44,7 +44,7 @@ class _Meaning(NamedTuple):
     newest_ns: int
 
 
-_NOTHING = _Meaning((), False, 0)
+_NOTHING = Meaning((), False, 0)
 _MOST_MEANINGS = 1000
 """How many answers are kept at most, because a program may ask for any number of names."""
 
@@ -57,7 +57,7 @@ class RootReferences:
         self._overlay = overlay
         self._by_ino: dict[int, VirtualDirectory] = {}
         self._by_names: dict[PathNames, VirtualDirectory] = {}
-        self._meanings: dict[PathNames, _Meaning] = {}
+        self._meanings: dict[PathNames, Meaning] = {}
         self._version = 0
 
     # --- what is answered
@@ -70,12 +70,12 @@ class RootReferences:
         """
         if names[0] in self._tree.directory(ROOT).entries:
             return None
-        meaning = self._meaning(names)
+        meaning = self.meaning(names)
         if meaning.is_directory:
             return self._virtual(names)
         return meaning.hits[0] if len(meaning.hits) == 1 and len(names) > 1 else None
 
-    def _meaning(self, names: PathNames) -> _Meaning:
+    def meaning(self, names: PathNames) -> Meaning:
         """Return what the seeded skills have at *names*. A model asks again and again, so the answer is kept.
 
         It is found out again after a change of a directory that was looked at.
@@ -90,7 +90,7 @@ class RootReferences:
             hits = tuple(self._hits(names))
             is_directory = bool(hits) and all(hit.directory is not None for hit in hits)
             newest_ns = max((hit.attributes.mtime_ns for hit in hits), default=0)
-            meaning = self._meanings[names] = _Meaning(hits, is_directory, newest_ns)
+            meaning = self._meanings[names] = Meaning(hits, is_directory, newest_ns)
         return meaning
 
     def _hits(self, names: PathNames) -> Iterator[Inode]:
@@ -133,7 +133,7 @@ class RootReferences:
         if self.find(virtual.names) is not virtual:
             raise FsError(errno.ESTALE)
         root = self._tree.inode(ROOT).attributes
-        newest = self._meaning(virtual.names).newest_ns
+        newest = self.meaning(virtual.names).newest_ns
         mode = stat.S_IFDIR | (root.mode & _PERMISSIONS)
         return Attributes(mode, 1, root.uid, root.gid, 0, 0, newest, newest, newest)
 
@@ -142,7 +142,7 @@ class RootReferences:
         self.attributes(virtual)
         directory = Directory(virtual.ino)
         directory.parent = self.parent(virtual)
-        names = {name for hit in self._meaning(virtual.names).hits if hit.directory for name in hit.directory.entries}
+        names = {name for hit in self.meaning(virtual.names).hits if hit.directory for name in hit.directory.entries}
         for name in sorted(names):
             found = self.find((*virtual.names, name))
             if found is not None:
