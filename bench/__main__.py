@@ -13,7 +13,7 @@ from types import FrameType
 
 import click
 
-from bench import calls, counts, measure, process, report
+from bench import calls, counts, growth, measure, process, report
 from bench.factory import NAMES, CandidateFactory, check_checkout, find_juicefs, is_vfsd, other
 from bench.process import BenchError
 from bench.workloads import ALL
@@ -249,6 +249,15 @@ def print_calls(trace: str | None, directory: Path | None) -> None:
     """Count the functions and files of vfsd that a request goes through, instead of time."""
     with _temporary_directory(directory) as base:
         click.echo(calls.table(base) if trace is None else calls.listing(trace))
+
+
+@main.command(name="growth")
+@click.option("--scale", type=click.FloatRange(min=0, min_open=True), default=1.0, help="Multiply every size.")
+@_directory
+def print_growth(scale: float, directory: Path | None) -> None:
+    """Measure the time for one unit of work at two sizes, and print their ratio."""
+    with _temporary_directory(directory) as base:
+        click.echo(growth.table(base, scale, lambda row: click.echo(row, err=True)))
 
 
 def run() -> None:

@@ -108,4 +108,4 @@ class TransactionRecorder:
     def _record(self, change: Change, *counted: bytes) -> None:
         self._tree.apply(change)
         header = [b"seq", b"%d" % (len(self.requests) + 1), *counted]
-        self.requests.append(encode(self._keys, [change], header))
+        self.requests.append(encode(self._keys, [change], header).request)

@@ -1,4 +1,4 @@
-"""How long the way of one request through the code is: calls of functions, files visited, moves from file to file.
+"""The path of one request through the code: function calls, files, moves from file to file.
 
 Counted, not timed. A handler of :class:`vfsd.fuse.operations.Operations` is called as pyfuse3 calls it, over a real
 store and without a mount. ``sys.setprofile`` sees every call of a Python function of vfsd until the handler replies. A
@@ -138,7 +138,10 @@ class _Requests:
 
 
 async def count_calls(store_url: str) -> dict[str, Calls]:
-    """Return the calls of each request, on a new scope of the store that *store_url* names, with default options."""
+    """Return the calls of each request, on a new scope of the store that *store_url* names.
+
+    The scope has the hooks of a default mount. There are no layers around the handlers.
+    """
     store = open_store(store_url, StoreOptions())
     try:
         claim = await store.claim("calls", this_process("/nowhere"), ClaimTerms())

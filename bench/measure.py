@@ -1,8 +1,9 @@
 """The method: rounds in which every candidate runs once, so that other load on the machine slows all of them.
 
-For each workload every candidate is mounted again, on an empty store. In each round the candidates run one after the
-other. A candidate gets an empty directory, prepares, and is timed once when its processes are idle. Then the directory
-is removed, which is not timed. A candidate that fails does not run this workload again, and the report gives the error.
+For each workload every candidate is mounted again, on an empty store (see :func:`mount_orders`). In each round the
+candidates run one after the other. A candidate gets an empty directory, prepares, and is timed once when its processes
+are idle. Then the directory is removed, which is not timed. A candidate that fails does not run this workload again,
+and the report gives the error.
 """
 
 import gc
@@ -10,7 +11,7 @@ import shutil
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
@@ -116,8 +117,22 @@ def runner(factory: CandidateFactory, name: str) -> Iterator[Runner]:
 def run(factory: CandidateFactory, plan: Plan) -> Generator[Sample, None, None]:
     """Measure *plan*, and yield each sample at once."""
     for workload, size in plan.workloads:
-        with ExitStack() as stack:
-            yield from _run_workload(factory, plan, workload, size, stack)
+        for part in mount_orders(plan):
+            with ExitStack() as stack:
+                yield from _run_workload(factory, part, workload, size, stack)
+
+
+def mount_orders(plan: Plan) -> list[Plan]:
+    """Return the parts of *plan* that are run one after the other, each with its own mounts.
+
+    If two checkouts are compared, the second half of the rounds mounts them in the opposite order. The order matters:
+    the same code against itself read a cached file at 0.77 of its speed when it was mounted first.
+    """
+    half = plan.rounds // 2
+    if not half or all(without_other(name) == name for name in plan.candidates):
+        return [plan]
+    swapped = tuple(reversed(plan.candidates))
+    return [replace(plan, rounds=plan.rounds - half), replace(plan, candidates=swapped, rounds=half)]
 
 
 def _run_workload(

@@ -6,6 +6,7 @@ cli → client → {control.protocol, host}
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,16 @@ ROOT = Path(__file__).parent.parent
 BELOW = {
     "errors": (),
     "clock": (),
+    "printable": (),
     "busy_poll": (),
+<<<<<<< HEAD
     "printable": (),
     "tree": ("errors", "clock"),
     "store": ("tree", "clock", "busy_poll"),
+=======
+    "tree": ("errors",),
+    "store": ("tree", "clock", "busy_poll", "printable"),
+>>>>>>> origin/main
     "config": ("store",),
     "scope": ("config",),
     "seeds": ("scope",),
@@ -120,6 +127,11 @@ def test_the_package_itself_is_a_client() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_says_why_it_exists(name: str) -> None:
     assert len(ast.get_docstring(ast.parse(MODULES[name].read_text())) or "") > 1
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    arrows = {name: {each for each in imports(path.read_text()) if each in MODULES} for name, path in MODULES.items()}
+    list(TopologicalSorter(arrows).static_order())  # raises CycleError, which names the circle
 
 
 @pytest.mark.parametrize("part", BELOW)

@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 """Text that is safe to print: the one function through which everything goes that people see on a terminal or in a log.
 
 Names, owners, labels and error replies come from a store, from other users and from other hosts. Printed as they are,
@@ -24,3 +25,26 @@ def _printable(letter: str) -> str:
     if _FIRST_BYTE <= ord(letter) <= _LAST_BYTE:
         return f"\\x{ord(letter) & 0xFF:02x}"
     return letter.encode("unicode_escape").decode()
+=======
+r"""Text that may be shown: on a terminal, in a log, in a status of systemd.
+
+A name from the kernel or from a store may have any bytes. Control characters could change the state of a terminal or
+forge a line of a log, and a byte that is not UTF-8 cannot be encoded. Both are shown as ``\xNN``.
+"""
+
+
+def printable(text: str) -> str:
+    r"""Return *text* as one line without control characters. Each byte of what cannot be shown becomes ``\xNN``.
+
+    A shell reads the result back with ``$'…'``. *text* may have lone surrogates, as :func:`os.fsdecode` makes them.
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    raw = bytes([code - 0xDC00]) if 0xDC80 <= code <= 0xDCFF else letter.encode("utf-8", "surrogatepass")  # noqa: PLR2004 (PEP 383)
+    return "".join(f"\\x{byte:02x}" for byte in raw)
+>>>>>>> origin/main

@@ -2,11 +2,13 @@
  * Return where the daemon that serves `mountpoint` listens.
  * @param {string} mountpoint
  * @returns {Promise<string>}
+ * @throws {VfsdError} EPERM, where somebody else may have made the directory of the socket
  */
 export function socketPath(mountpoint: string): Promise<string>;
 /**
  * What a daemon refused, or why it could not be asked.
  * `code` is the name of an errno, and what programs decide by: `ENOTCONN` when nobody listens at the mountpoint,
+ * `EPERM` when somebody else may have made the directory of the sockets,
  * `ECONNRESET` when the daemon went away and `ETIMEDOUT` when it said nothing in time: then it is not known whether
  * the request was carried out. `details` has the further members of the daemon's error, such as `path`.
  */

@@ -7,7 +7,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { realpath } from 'node:fs/promises';
+import { lstat, realpath } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { isAbsolute, join } from 'node:path';
 
@@ -15,10 +15,12 @@ const VERSION = 1;
 const LINE_MAX = 96 * 2 ** 20;
 const TIMEOUT_MS = 30_000;
 const NEWLINE = 10;
+const WRITABLE_BY_OTHERS = 0o022;
 
 /**
  * What a daemon refused, or why it could not be asked.
  * `code` is the name of an errno, and what programs decide by: `ENOTCONN` when nobody listens at the mountpoint,
+ * `EPERM` when somebody else may have made the directory of the sockets,
  * `ECONNRESET` when the daemon went away and `ETIMEDOUT` when it said nothing in time: then it is not known whether
  * the request was carried out. `details` has the further members of the daemon's error, such as `path`.
  */
@@ -93,6 +95,7 @@ export class ControlClient {
       return new Connection(socket, this.#mountpoint);
     } catch (error) {
       forget();
+      if (error instanceof VfsdError) throw error;
       throw new VfsdError('ENOTCONN', `no vfsd mount answers at ${this.#mountpoint} (${reason(error)}): mount it, or see VFSD_RUNTIME_DIR`);
     }
   }
@@ -196,10 +199,26 @@ function reason(error) {
  * Return where the daemon that serves `mountpoint` listens.
  * @param {string} mountpoint
  * @returns {Promise<string>}
+ * @throws {VfsdError} EPERM, where somebody else may have made the directory of the socket
  */
 export async function socketPath(mountpoint) {
   const name = createHash('sha256').update(await realpath(mountpoint)).digest('hex').slice(0, 16);
-  return join(runtimeDirectory(), `${name}.sock`);
+  const directory = runtimeDirectory();
+  await checkTrust(directory);
+  return join(directory, `${name}.sock`);
+}
+
+/**
+ * Fail if somebody else may have made what lies in `directory`, which may be below /tmp: he would be handed what is
+ * written. Node cannot ask a socket for the user at its other end, so the directory has to do.
+ * @param {string} directory
+ */
+async function checkTrust(directory) {
+  const found = await lstat(directory);
+  const isOurs = found.uid === 0 || found.uid === process.geteuid?.();
+  if (!found.isDirectory() || !isOurs || (found.mode & WRITABLE_BY_OTHERS) !== 0) {
+    throw new VfsdError('EPERM', `${directory} must be a directory that belongs to this user alone: remove it, or set VFSD_RUNTIME_DIR`);
+  }
 }
 
 function runtimeDirectory() {

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from bench import ratios
-from bench.measure import order_of_round
+from bench.measure import Plan, mount_orders, order_of_round
 from bench.report import tables
 from tests.bench.reports import report
 
@@ -73,6 +73,14 @@ def test_without_a_slower_row_the_table_says_so() -> None:
     printed = tables(report({"create": {"vfsd-redis": [1.0], "vfsd-redis-other": [1.0]}}))
     assert _rows(printed)["create"] == ["vfsd-redis", "1.000", "needs 2 rounds", ""]
     assert "Below 0.97 with the whole interval: no row." in printed
+
+
+def test_a_comparison_mounts_both_in_either_order() -> None:
+    names = ("vfsd-redis", "vfsd-redis-other", "floor")
+    halves = mount_orders(Plan([], names, 5))
+    assert [(part.rounds, tuple(part.candidates)) for part in halves] == [(3, names), (2, names[::-1])]
+    for plan in (Plan([], names, 1), Plan([], ("vfsd-redis", "floor"), 5)):
+        assert mount_orders(plan) == [plan]
 
 
 def test_a_pair_runs_together_and_each_of_the_two_is_first_in_every_second_round() -> None:

@@ -162,7 +162,8 @@ def test_umount_waits_for_the_daemon_to_end(mount: MountFactory, redis_server: R
     (mounted.path / "file").write_bytes(b"content")
     with mounted.frozen():
         result = mounted.vfsd("umount", "--timeout", "0.1", str(mounted.path))
-        assert failure(result, 13) == "unmounted, but the daemon has not ended: its log says why"
+        line = failure(result, 13)
+        assert line.startswith(f"unmounted, but the daemon (pid {mounted.pid}) has not ended: its log says why")
         assert mounts_at(mounted.path) == []
     _assert_ended_cleanly(mounted)
 
@@ -179,7 +180,7 @@ def test_umount_refuses_what_is_not_a_vfsd_mount(mount: MountFactory, redis_serv
     mounted = mount(redis_server.url)
     (mounted.path / "directory").mkdir()
     for path, why in (
-        (mounted.path / "directory", "no vfsd mount there"),
+        (mounted.path / "directory", f"no vfsd mount there; it lies in the mount at {mounted.path}: name that"),
         (mounted.path.parent, "no vfsd mount there"),
         (Path("/proc"), "no vfsd mount there, but proc"),
     ):

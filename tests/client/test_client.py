@@ -1,14 +1,19 @@
 """The Python client as programs use it: threads share it, and it survives the end of a daemon."""
 
 import os
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.control.conftest import Connect
+from tests.support.files import NOBODY, unprivileged
 from tests.support.mounted import Mounted
 from vfsd import Vfs, connect
+from vfsd.client.connection import NoAnswer, ask
+from vfsd.errors import VfsdError
+from vfsd.host.registrations import socket_path
 
 
 def test_threads_may_share_it(mounted: Mounted, vfs: Vfs) -> None:
@@ -65,3 +70,37 @@ def test_content_that_is_too_long_for_a_line_is_not_sent(vfs: Vfs) -> None:
         vfs.write_file("file", bytes(80 << 20))
     assert caught.value.filename == "file"
     assert vfs.readdir() == []
+
+
+def test_a_stranger_who_listens_in_the_place_of_a_daemon_gets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if the directory of registrations looks right."""
+    runtime = tmp_path / "run"
+    monkeypatch.setenv("VFSD_RUNTIME_DIR", os.fspath(runtime))
+    runtime.mkdir(mode=0o700)
+    path = socket_path(os.fspath(tmp_path / "mnt"))
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.fspath(path))
+        with unprivileged():  # the kernel notes who calls listen
+            listening.listen()
+        with pytest.raises(PermissionError, match="uid 65534 listens there"):
+            connect(tmp_path / "mnt")
+        with pytest.raises(NoAnswer, match="uid 65534 listens there"):
+            ask(path, "info")
+        for _ in range(2):
+            accepted, _address = listening.accept()
+            with accepted:
+                assert accepted.recv(100) == b""
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_a_directory_that_a_stranger_may_have_made_is_not_used(
+    mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VFSD_RUNTIME_DIR", os.fspath(tmp_path / "run"))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run").chmod(mode)
+    os.chown(tmp_path / "run", 0 if mode == 0o777 else NOBODY, 0)
+    with pytest.raises(VfsdError, match="must belong to uid 0 alone"):
+        connect(tmp_path / "mnt")

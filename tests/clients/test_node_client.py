@@ -8,6 +8,7 @@ import pytest
 
 from tests.clients.frameworks import NodeProject
 from tests.clients.test_mastra_methods import assert_results_differ, by_step
+from tests.support.files import NOBODY
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer
 
@@ -82,6 +83,25 @@ def test_without_a_mount_nothing_is_written(node: NodeProject, tmpfs: Path) -> N
     assert outcome["threw"]["code"] == "ENOTCONN"
     assert outcome["threw"]["message"].startswith("no vfsd mount answers at BASE (")
     assert not list(tmpfs.iterdir())
+
+
+@pytest.mark.parametrize(("owner", "mode"), [(NOBODY, 0o700), (0, 0o777), (0, 0o770)])
+def test_a_directory_that_a_stranger_may_have_made_is_not_used(
+    node: NodeProject, tmpfs: Path, tmp_path: Path, owner: int, mode: int
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    run.chmod(mode)
+    os.chown(run, owner, owner)
+    (tmp_path / "link").symlink_to(run)
+    for runtime in (run, tmp_path / "link"):
+        (outcome,) = node.result(
+            "tests/clients/node/unmounted.mjs", str(tmpfs), env={**os.environ, "VFSD_RUNTIME_DIR": str(runtime)}
+        )
+        assert outcome["threw"]["code"] == "EPERM"
+        assert outcome["threw"]["message"].endswith("remove it, or set VFSD_RUNTIME_DIR")
+        run.chmod(0o700)
+        os.chown(run, 0, 0)
 
 
 def test_destroy_persisted_drops_the_scope(node: NodeProject, mounted: Mounted) -> None:

@@ -4,10 +4,13 @@ Changes are slow until the deadline, and then fail with EIO. Reads always work. 
 """
 
 import os
+import resource
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import pytest
 import redis
 
 from tests.faults.conftest import ServerFactory
@@ -27,6 +30,8 @@ from tests.support.store_comparison import assert_store_matches
 
 OLD, NEW = b"old content", b"new content"
 WRITERS = 120
+HUNG = 1_100
+"""Writers that wait for the store at the same time. pyfuse3's own limit is 99 requests."""
 MAX_SECONDS = 10.0
 """How long a call with a deadline of one second may take on a busy machine."""
 
@@ -74,27 +79,37 @@ def test_a_longer_freeze_is_eio_at_the_deadline_then_at_once_until_it_recovers(
     assert_store_matches(mounted)
 
 
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """Let this process have a file open for each writer."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2 * HUNG), max(limits[1], 2 * HUNG)))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.usefixtures("many_descriptors")
 def test_readers_never_wait_for_hung_writers(server: RedisServer, mount: MountFactory) -> None:
-    """More writers hang on a frozen store than pyfuse3 has workers by default. All reads end before the thaw.
+    """More writers hang on a frozen store than any usual limit on requests. All reads end before the thaw.
 
     The test calls stat on all files first. Otherwise the kernel gets new attributes during the writes: then it drops
     cached pages, and waits for a page that is being written.
     """
     mounted = mount(server.url, "--store-timeout", "60")
-    paths = _mount_with_files(mounted, WRITERS)
+    paths = _mount_with_files(mounted, HUNG)
     assert {path.stat().st_size for path in paths} == {len(OLD)}
     read = mounted.path / "read"
     read.write_bytes(OLD * 1000)
     server.freeze()
     writing = [PendingCall(partial(write, path, NEW)) for path in paths]
-    wait_until(lambda: pending_changes(mounted) == WRITERS, "all writers to hang")
+    wait_until(lambda: pending_changes(mounted) == HUNG, "all writers to hang")
     fd = os.open(read, os.O_RDONLY)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     assert os.pread(fd, 1 << 20, 0) == OLD * 1000
     os.close(fd)
-    assert len(os.listdir(mounted.path)) == WRITERS + 1
+    assert len(os.listdir(mounted.path)) == HUNG + 1
     assert not (mounted.path / "never looked up").exists()
-    assert [path.stat().st_size for path in paths] == [len(OLD)] * WRITERS
+    assert [path.stat().st_size for path in paths] == [len(OLD)] * HUNG
     assert not any(each.has_returned for each in writing)
     server.thaw()
     assert {each.outcome() for each in writing} == {DONE}

@@ -2,6 +2,7 @@
 
 import errno
 import inspect
+from contextlib import suppress
 from typing import Any
 
 import pyfuse3
@@ -86,3 +87,14 @@ async def test_the_last_layer_is_asked_first() -> None:
     with pytest.raises(pyfuse3.FUSEError):
         await operations.lookup(pyfuse3.InodeT(1), pyfuse3.FileNameT(b"name"), None)  # type: ignore[arg-type]  # passed on only
     assert asked == ["outer", "inner"]
+
+
+async def test_a_bug_logs_no_argument_of_the_request(caplog: pytest.LogCaptureFixture) -> None:
+    """The argument of a write is content, and that of a lookup is a name."""
+    operations = pyfuse3.Operations()
+    install(operations, [Raising(KeyError("a bug"))])
+    for name in HANDLERS:
+        with suppress(pyfuse3.FUSEError):
+            await getattr(operations, name)(b"secret", b"secret")
+    assert len([record for record in caplog.records if "failed by a bug" in record.message]) == len(HANDLERS)
+    assert "secret" not in caplog.text

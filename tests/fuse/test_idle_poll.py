@@ -30,6 +30,6 @@ def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_when_it_waits(busy: bool, timeout: float, waits: int) -> None:
-    anticipation = IdlePoll(lambda: busy)
-    anticipation.before_io_wait(timeout)
-    assert anticipation.request.waits == waits
+    idle_poll = IdlePoll(lambda: busy)
+    idle_poll.before_io_wait(timeout)
+    assert idle_poll.request.waits == waits

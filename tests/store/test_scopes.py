@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.store.test_claim import dead_owner
-from tests.support.stores import Backend, DurableBackend, claimed, regular, remote_owner, stored
+from tests.support.servers import RedisServer
+from tests.support.stores import Backend, DurableBackend, RedisBackend, claimed, regular, remote_owner, stored
 from vfsd import clock
 from vfsd.errors import Fenced, ScopeBusy, ScopeMissing
 from vfsd.store.base import ClaimTerms, ScopeSummary
@@ -134,3 +135,32 @@ async def test_a_store_has_free_capacity(backend: Backend, scope: str) -> None:
     async with claimed(backend, scope) as writer:
         capacity = await writer.store.capacity()
     assert 0 < capacity.free <= capacity.total
+
+
+@pytest.mark.parametrize("program", ["redis", "valkey"])
+async def test_no_command_of_a_destroy_grows_with_the_scope(
+    program: str, request: pytest.FixtureRequest, scope: str
+) -> None:
+    """Others use the server meanwhile: a scope of any size is destroyed in slices of the same size."""
+    server: RedisServer = request.getfixturevalue(f"{program}_server")
+    backend = RedisBackend(server)
+    async with claimed(backend, scope) as writer:
+        for first in range(2, 3002, 1000):
+            await writer.commit(*(PutInode(ino, regular()) for ino in range(first, first + 1000)))
+            await writer.commit(*(PutChunks(ino, {0: b"x"}) for ino in range(first, first + 1000)))
+    with server.client() as client, client.monitor() as monitor:
+        await drop(backend, scope)
+        client.echo("end")
+        commands: list[str] = []
+        for line in monitor.listen():
+            if line["command"] == "ECHO end":
+                break
+            commands.append(line["command"])
+    assert backend.leftover_data(scope) == []
+    unlinked = [command.split()[1:] for command in commands if command.startswith("UNLINK")]
+    assert len(unlinked) > 3000
+    assert max(map(len, unlinked)) <= 4
+    scripts = [command for command in commands if command.startswith("EVAL")]
+    assert len(scripts) >= 3000 / 250
+    assert max(script.count(":data:") for script in scripts) < 250
+    assert not any(command.startswith(("HKEYS", "HGETALL")) for command in commands)

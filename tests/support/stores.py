@@ -166,6 +166,11 @@ class RedisBackend(DurableBackend):
         with self.client() as client:
             assert client.delete(f"vfsd:{{{scope}}}:lease") == 1, "there was no lease"
 
+    def expire_lease(self, scope: str) -> None:
+        """End the lease if there is one."""
+        with self._client() as client:
+            client.delete(f"vfsd:{{{scope}}}:lease")
+
     def lease_end(self, scope: str) -> int:
         with self.client() as client:
             return clock.now() + int(client.pttl(f"vfsd:{{{scope}}}:lease")) * 1_000_000

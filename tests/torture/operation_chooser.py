@@ -1,5 +1,6 @@
 """Choose a random next operation that must succeed in the current state of the model."""
 
+import mmap
 import os
 import random
 import stat
@@ -40,6 +41,8 @@ class OperationChooser:
             (12, self._append),
             (6, self._truncate),
             (6, self._rewrite),
+            (6, self._map_write),
+            (6, self._socket_write),
             (8, self._replace),
             (4, self._orphan),
             (4, self._chmod),
@@ -117,6 +120,19 @@ class OperationChooser:
     def _rewrite(self) -> Operation | None:
         path = self._regular()
         return op.Rewrite(path, self._seed(), self._size()) if path else None
+
+    def _map_write(self) -> Operation | None:
+        path = self._some(lambda node: node.is_regular and bool(node.content))
+        if path is None:
+            return None
+        size = len(self._model.node(path).content)
+        offset = self._rng.randrange(size)
+        most = min(size, offset - offset % mmap.PAGESIZE + mmap.PAGESIZE) - offset
+        return op.MapWrite(path, offset, self._seed(), self._rng.randint(1, most))
+
+    def _socket_write(self) -> Operation | None:
+        path = self._regular()
+        return op.SocketWrite(path, self._seed(), self._size()) if path else None
 
     def _replace(self) -> Operation | None:
         path, temporary = self._regular(), self._free()

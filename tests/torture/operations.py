@@ -5,11 +5,14 @@ done, ``steps`` after each change in the model. Every change is atomic: the stat
 contain operations as plain values.
 """
 
+import errno
+import mmap
 import os
 import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import vfsd
 from tests.support.syscalls import closing_fd, renameat2
 from tests.torture.content import content_of, write, write_to_model
 from tests.torture.model import Model, Node
@@ -173,6 +176,73 @@ class Rewrite(NamedTuple):
         node = model.touch(model.node(self.path))
         node.content = b""
         return node
+
+
+_SOCKET_SECONDS = 600.0
+"""Longer than any fault lasts: an answer that does not come means that the daemon has ended."""
+
+
+class MapWrite(NamedTuple):
+    """Write within one page of a file through a shared mapping, and msync.
+
+    The content reaches the mapping by read(2) from a pipe. If the daemon has ended, that fails with EFAULT. A store
+    instruction of the processor would end this process with SIGBUS.
+    """
+
+    path: bytes
+    offset: int
+    seed: int
+    size: int
+
+    def run(self, root: bytes) -> Iterator[None]:
+        data = content_of(self.seed, self.size)
+        fd = os.open(os.path.join(root, self.path), os.O_RDWR)
+        with closing_fd(fd), mmap.mmap(fd, 0) as mapping:
+            _copy_to_mapping(mapping, self.offset, data)
+            start = self.offset - self.offset % mmap.PAGESIZE
+            mapping.flush(start, min(mmap.PAGESIZE, len(mapping) - start))
+        yield
+
+    def steps(self, model: Model) -> Iterator[bool]:
+        node = model.touch(model.node(self.path))
+        data, end = content_of(self.seed, self.size), self.offset + self.size
+        node.content = node.content[: self.offset] + data + node.content[end:]
+        yield False
+
+
+def _copy_to_mapping(mapping: mmap.mmap, offset: int, data: bytes) -> None:
+    reading, writing = os.pipe()
+    with closing_fd(reading):
+        with closing_fd(writing):
+            os.write(writing, data)
+        try:
+            with memoryview(mapping) as view, view[offset : offset + len(data)] as place:
+                assert os.readv(reading, [place]) == len(data)
+        except OSError as error:
+            if error.errno == errno.EFAULT:
+                raise OSError(errno.ENOTCONN, "the page cannot be read: the daemon has ended") from error
+            raise
+
+
+class SocketWrite(NamedTuple):
+    """Replace the content of a file by way of the control socket."""
+
+    path: bytes
+    seed: int
+    size: int
+
+    def run(self, root: bytes) -> Iterator[None]:
+        mountpoint, directory = os.path.split(root)
+        try:
+            with vfsd.connect(os.fsdecode(mountpoint), timeout=_SOCKET_SECONDS) as vfs:
+                vfs.write_file(os.path.join(directory, self.path), content_of(self.seed, self.size))
+        except (ConnectionError, TimeoutError) as error:
+            raise OSError(errno.ENOTCONN, "the daemon has ended") from error
+        yield
+
+    def steps(self, model: Model) -> Iterator[bool]:
+        model.touch(model.node(self.path)).content = content_of(self.seed, self.size)
+        yield False
 
 
 class Replace(NamedTuple):

@@ -89,7 +89,7 @@ def test_shortening_cuts_content_for_good(planned: PlannedTree) -> None:
     ino = planned.create(b"file")
     planned.write(ino, 0, b"x" * (2 * CHUNK_SIZE + 10))
     change = planned.setattr(ino, size=CHUNK_SIZE + 1)
-    assert change.ops == (PutInode(ino, planned[ino]), PutChunks(ino, {1: b"x"}), DropChunks(ino, (2,)))
+    assert change.ops == (PutInode(ino, planned[ino]), PutChunks(ino, {1: b"x"}, replaced=1), DropChunks(ino, (2,)))
     assert not change.grows
     assert planned.touched(ino) == (True, True)
     planned.setattr(ino, size=3 * CHUNK_SIZE)

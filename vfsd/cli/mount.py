@@ -12,7 +12,11 @@ from typing import Any, Self
 
 import click
 
+<<<<<<< HEAD
 from vfsd.cli.output import echo
+=======
+from vfsd.cli.output import say
+>>>>>>> origin/main
 from vfsd.cli.parsing import (
     MOST,
     check_paths_outside,
@@ -28,11 +32,13 @@ from vfsd.cli.parsing import (
     parse_skill,
     parse_store,
 )
+from vfsd.client.connection import NoAnswer, ask
 from vfsd.config import DirectoryMtime, MountConfig
 from vfsd.daemon.process import run_detached, run_foreground
 from vfsd.errors import MountpointError
 from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
+from vfsd.host.daemons import detached
 from vfsd.seeds.sources import check_sources
 from vfsd.store.url import hidden, with_absolute_path
 from vfsd.tree.change import Limits
@@ -172,10 +178,19 @@ def _mount(config: MountConfig, *, nonempty: bool, foreground: bool) -> None:
     with _reserve(config.mountpoint) as reservation:
         if _is_mounted(config):
             _check_no_seeds(config)
+<<<<<<< HEAD
             echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
+=======
+            say(f"scope {config.scope} is already mounted at {config.mountpoint}")
+>>>>>>> origin/main
             return
+        _take_back(config)
         for note in mountpoints.make_ready(config.mountpoint, nonempty=nonempty):
+<<<<<<< HEAD
             echo(note, err=True)
+=======
+            say(note, err=True)
+>>>>>>> origin/main
         if foreground:
             run_foreground(config, reservation)
             return
@@ -211,6 +226,30 @@ def _is_mounted(config: MountConfig) -> bool:
     return True
 
 
+def _take_back(config: MountConfig) -> None:
+    """End a daemon of this user that has the scope of *config*, but whose mount somebody removed while it was in use.
+
+    Programs and mount namespaces that still use the removed mount get ENOTCONN. A read-only mount needs no claim, so it
+    ends no daemon. Raises MountBusy if the daemon does not end.
+    """
+    if config.read_only:
+        return
+    for daemon in detached():
+        registration = daemon.registration
+        if (registration.scope, registration.store) == (config.scope, hidden(config.store)) and _writes(registration):
+            daemon.end()
+            held = f"its daemon (pid {daemon.pid}) was unmounted, but held by {daemon.held_by}"
+            say(f"took scope {config.scope} back: {held}", err=True)
+
+
+def _writes(registration: registrations.Registration) -> bool:
+    """Return whether the daemon of *registration* has a claim, as far as it tells."""
+    try:
+        return not ask(registrations.socket_of(registration), "info")["read_only"]
+    except NoAnswer:
+        return True
+
+
 def _check_no_seeds(config: MountConfig) -> None:
     """Raise MountpointError if *config* has seeds: a mount that was there already does not show them."""
     if config.skills or config.seeds:
@@ -243,7 +282,11 @@ class _Progress:
             return
         self._end_bar()
         text = next(message[kind] for kind in ("note", "warning", "ready") if kind in message)
+<<<<<<< HEAD
         echo(text if "ready" in message else f"vfsd: {text}", err="ready" not in message)
+=======
+        say(text if "ready" in message else f"vfsd: {text}", err="ready" not in message)
+>>>>>>> origin/main
 
     def _show_bar(self, done: int, total: int) -> None:
         if self._bar is None:

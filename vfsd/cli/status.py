@@ -7,10 +7,18 @@ from typing import Any
 import click
 
 from vfsd import clock
+<<<<<<< HEAD
 from vfsd.cli.output import echo
 from vfsd.client.connection import NoAnswer, ask
 from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
+=======
+from vfsd.cli.output import say
+from vfsd.client.connection import NoAnswer, ask
+from vfsd.host import mountpoint as mountpoints
+from vfsd.host import registrations
+from vfsd.host.daemons import Detached, detached
+>>>>>>> origin/main
 from vfsd.printable import printable
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -20,12 +28,13 @@ _UNIT_STEP = 1024
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def status(as_json: bool) -> None:
-    """List the mounts of this host."""
+    """List the mounts of this host, and daemons that go on after their mount was removed."""
     entries = [_entry(mount) for mount in mountpoints.mounts() if mount.scope is not None]
+    entries += [_entry_of_detached(daemon) for daemon in detached()]
     if as_json:
         click.echo(json.dumps(entries, indent=2))
     elif not entries:
-        click.echo("no vfsd mounts on this host")
+        say("no vfsd mounts on this host")
     else:
         _print_table([list(_COLUMNS), *([printable(cell(entry)) for cell in _COLUMNS.values()] for entry in entries)])
 
@@ -40,11 +49,28 @@ def _entry(mount: mountpoints.Mount) -> dict[str, Any]:
     registered = registrations.registered(mount.mountpoint)
     if registered is None:
         return {**entry, "state": _state(mount, "unregistered")}
-    entry |= {"store": registered.store, "pid": registered.pid, "since_ns": registered.since_ns}
     try:
-        return {**entry, **ask(registrations.socket_path(mount.mountpoint), "info")}
+        return {**entry, **_facts(registered), **ask(registrations.socket_of(registered), "info")}
     except NoAnswer:
-        return {**entry, "state": _state(mount, "silent")}
+        return {**entry, **_facts(registered), "state": _state(mount, "silent")}
+
+
+def _entry_of_detached(daemon: Detached) -> dict[str, Any]:
+    """Return what is known of a daemon whose mount has left the mount table, but is still in use.
+
+    ``state`` is ``detached``. ``held_by`` says who uses it.
+    """
+    registered = daemon.registration
+    entry = {"scope": registered.scope, "mountpoint": registered.mountpoint, "state": "detached"}
+    entry |= {**_facts(registered), "held_by": daemon.held_by}
+    try:
+        return {**entry, **ask(registrations.socket_of(registered), "info")}
+    except NoAnswer:
+        return entry
+
+
+def _facts(registered: registrations.Registration) -> dict[str, Any]:
+    return {"store": registered.store, "pid": registered.pid, "since_ns": registered.since_ns}
 
 
 def _state(mount: mountpoints.Mount, otherwise: str) -> str:
@@ -73,6 +99,8 @@ def _seeded(entry: dict[str, Any]) -> str:
 
 def _last_error(entry: dict[str, Any]) -> str:
     state: str = entry["state"]
+    if state == "detached":
+        return f"detached, held by {entry['held_by']}; vfsd mount takes the scope back"
     if state != "mounted":
         hint = f": vfsd umount --lazy {entry['mountpoint']}" if state == "dead" else ""
         return state + hint
@@ -114,4 +142,8 @@ def _size(count: float) -> str:
 def _print_table(rows: list[list[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
+<<<<<<< HEAD
         echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+=======
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+>>>>>>> origin/main

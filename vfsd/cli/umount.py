@@ -1,23 +1,26 @@
 """``vfsd umount``: unmount, and return when the mount has left the mount table and its daemon has ended."""
 
 import os
-import select
-import socket
-import struct
 import time
 
 import click
 
+<<<<<<< HEAD
 from vfsd.cli.output import echo
+=======
+from vfsd.cli.output import say
+>>>>>>> origin/main
 from vfsd.cli.parsing import parse_seconds
-from vfsd.errors import MountBusy, UncleanEnd
+from vfsd.errors import MountBusy, MountpointError, NotMounted, UncleanEnd
 from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
+from vfsd.host.daemons import Detached, detached_at, has_ended, serving_process
+from vfsd.host.holders import held_elsewhere
 
 _PAUSE_SECONDS = 0.02
-_CONNECT_SECONDS = 2.0
-_CREDENTIALS = struct.Struct("3i")
-"""pid, uid, gid of a peer (:manpage:`unix(7)`, SO_PEERCRED)."""
+_LOOK_SECONDS = 0.2
+_HELD_SECONDS = 5.0
+"""How long another mount namespace may hold the mount before that is an error: many live for a moment only."""
 
 
 @click.command()
@@ -27,36 +30,56 @@ _CREDENTIALS = struct.Struct("3i")
 def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     """Unmount MOUNTPOINT and wait until its daemon has ended."""
     parse_seconds("--timeout", timeout)
-    path = mountpoints.absolute(mountpoint)
-    mount = mountpoints.own_mount_at(path)
-    daemon = _daemon_of(path)
+    path = _resolved(mountpoint)
+    os.chdir("/")  # otherwise this command itself might keep the mount busy
+    mount = _mount_at(path)
+    process = serving_process(registrations.socket_path(path))
     try:
-        (mountpoints.detach if lazy else mountpoints.unmount)(path)
+        _unmount(path, lazy=lazy)
         deadline = time.monotonic() + timeout
         _wait_until_gone(mount, deadline)
-        if daemon is not None and not lazy:
-            _wait_for_end(daemon, deadline)
+        if process is not None and not lazy:
+            _wait_for_end(mount, process, deadline)
     finally:
+<<<<<<< HEAD
         if daemon is not None:
             os.close(daemon)
     echo(f"unmounted {path}")
+=======
+        if process is not None:
+            os.close(process[1])
+    say(f"unmounted {path}")
+>>>>>>> origin/main
 
 
-def _daemon_of(path: str) -> int | None:
-    """Return a descriptor of the daemon's process (:manpage:`pidfd_open(2)`), or None if the daemon has ended.
+def _resolved(mountpoint: str) -> str:
+    """Return *mountpoint* as an absolute path. No vfsd mount is asked: it may be frozen."""
+    stops = {mount.mountpoint for mount in mountpoints.mounts() if mount.scope is not None}
+    return mountpoints.absolute(mountpoint, stops=stops)
 
-    The kernel knows which process listens at the control socket (:manpage:`unix(7)`, SO_PEERCRED). The registered pid
-    is not enough: another process may have it by now.
-    """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(_CONNECT_SECONDS)
-        try:
-            connection.connect(os.fspath(registrations.socket_path(path)))
-            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            pid, _, _ = _CREDENTIALS.unpack(credentials)
-            return os.pidfd_open(pid)
-        except OSError:
-            return None
+
+def _mount_at(path: str) -> mountpoints.Mount:
+    """Return the mount at *path* if this user may remove it. Raises NotMounted, MountBusy, MountpointError."""
+    try:
+        mount = mountpoints.own_mount_at(path)
+    except NotMounted:
+        daemon = detached_at(path)
+        if daemon is None:
+            raise
+        raise MountBusy(daemon.describe()) from None
+    if os.geteuid() not in {0, mount.user}:
+        raise MountpointError(f"{path}: uid {mount.user} has mounted it: only that user or root can unmount it")
+    return mount
+
+
+def _unmount(path: str, *, lazy: bool) -> None:
+    """Unmount *path*. The mount of a dead daemon is detached if it is busy: nobody can use it."""
+    try:
+        (mountpoints.detach if lazy else mountpoints.unmount)(path)
+    except MountBusy:
+        if mountpoints.health(path) is not mountpoints.Health.DEAD:
+            raise
+        mountpoints.detach(path)
 
 
 def _wait_until_gone(mount: mountpoints.Mount, deadline: float) -> None:
@@ -66,7 +89,22 @@ def _wait_until_gone(mount: mountpoints.Mount, deadline: float) -> None:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _wait_for_end(daemon: int, deadline: float) -> None:
-    remaining = max(0.0, deadline - time.monotonic())
-    if not select.select([daemon], [], [], remaining)[0]:
-        raise UncleanEnd("unmounted, but the daemon has not ended: its log says why")
+def _wait_for_end(mount: mountpoints.Mount, process: tuple[int, int], deadline: float) -> None:
+    """Wait until the daemon *process* has ended. Raises MountBusy if another mount namespace keeps it alive."""
+    pid, descriptor = process
+    patience = time.monotonic() + _HELD_SECONDS
+    while not has_ended(descriptor, min(_LOOK_SECONDS, deadline - time.monotonic())):
+        if time.monotonic() > min(patience, deadline):
+            _raise_if_held_elsewhere(mount, pid)
+        if time.monotonic() > deadline:
+            raise UncleanEnd(
+                f"unmounted, but the daemon (pid {pid}) has not ended: its log says why;"
+                " a mount namespace of another user may still hold the mount"
+            )
+
+
+def _raise_if_held_elsewhere(mount: mountpoints.Mount, pid: int) -> None:
+    """Raise MountBusy, with the ways out, if another mount namespace has *mount*, which daemon *pid* serves."""
+    registration, elsewhere = registrations.registered(mount.mountpoint), held_elsewhere(mount.device)
+    if elsewhere and registration is not None:
+        raise MountBusy(Detached(registration, pid, elsewhere).describe())

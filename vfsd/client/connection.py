@@ -1,6 +1,7 @@
 """A connection to a daemon's control socket, for a synchronous program. It loads no trio and no store.
 
-A request is never sent twice, because a request without an answer may have been carried out.
+A request is never sent twice, because a request without an answer may have been carried out. Nothing is sent to a
+daemon of another user, because a request contains content.
 """
 
 import errno
@@ -8,6 +9,7 @@ import json
 import os
 import select
 import socket
+import struct
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,15 @@ from typing import Any
 from vfsd.control import protocol
 from vfsd.errors import VfsdError
 
+_CREDENTIALS = struct.Struct("3i")
+"""pid, uid, gid of the process that listens (:manpage:`unix(7)`, SO_PEERCRED)."""
+
 
 class NoAnswer(VfsdError):
-    """No daemon listens at the control socket, or its answer did not come in time. *number* is the errno for that."""
+    """No daemon listens at the control socket, or its answer did not come in time. *number* is the errno for that.
+
+    EPERM means that the process that listens there belongs to another user.
+    """
 
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
@@ -83,8 +91,16 @@ class ControlConnection:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._socket.settimeout(self._timeout)
             self._socket.connect(self._address)
+            _check_peer(self._socket)
             self._replies = self._socket.makefile("rb")
         return self._socket, self._replies
+
+
+def _check_peer(connection: socket.socket) -> None:
+    """Raise PermissionError unless the process that listens belongs to this user or to root."""
+    _, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    if uid not in {0, os.geteuid()}:
+        raise PermissionError(errno.EPERM, f"uid {uid} listens there, not a daemon of this user; set VFSD_RUNTIME_DIR")
 
 
 def ask(path: Path, op: str, *, timeout: float = 2.0, **arguments: Any) -> Any:

@@ -91,6 +91,7 @@ async def _serve_client(stream: trio.SocketStream, handlers: Mapping[str, Contro
         finally:
             if then is not None:
                 then()
+        del answer  # it may be large too, and the next request may come much later, or never
 
 
 async def _answer(line: bytes, handlers: Mapping[str, ControlHandler]) -> tuple[bytes, Callable[[], None] | None]:

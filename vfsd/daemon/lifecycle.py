@@ -18,12 +18,14 @@ import trio
 from vfsd import __version__, clock
 from vfsd.config import MountConfig
 from vfsd.control import server as control
+from vfsd.daemon.freed_memory import keep_returning
 from vfsd.daemon.mounted import MountedScope, build
 from vfsd.daemon.notify import StartupReporter
 from vfsd.daemon.task_dump import describe_tasks
 from vfsd.errors import ScopeMissing, StoreError, UncleanEnd, VfsdError
 from vfsd.fuse.session import FuseSession, check_device
 from vfsd.host import registrations
+from vfsd.host.mount_table import Mount, mount_at
 from vfsd.scope.hydrate import hydrate
 from vfsd.scope.volume import Backing, Volume
 from vfsd.seeds.sources import SeedSource, read_sources
@@ -34,7 +36,6 @@ from vfsd.store.url import open_store
 _log = logging.getLogger(__name__)
 
 _MEASURE_SECONDS = 30.0
-_SAMPLE_SECONDS = 0.5
 _RELEASE_SECONDS = 0.8
 """The longest wait for the store when the scope is released. After that its lease ends by itself."""
 
@@ -159,17 +160,17 @@ class Daemon:
         session, volume = mounted.session, mounted.volume
         operations = mounted.control_operations(partial(self._drop, volume, backing))
         session.mount()
+        mount = mount_at(self._config.mountpoint)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(keep_measuring, volume)
-                if self._config.max_memory:
-                    nursery.start_soon(_keep_measuring_memory, volume)
+                nursery.start_soon(keep_returning, mounted.memory, mounted.tree)
                 async with _control_socket(self._registration(volume.store_label), operations, nursery):
                     nursery.start_soon(self._announce, mounted)
                     await self._serve_until_stopped(session)
                 nursery.cancel_scope.cancel()
         finally:
-            session.close()
+            session.close(unmount=_is_at(self._config.mountpoint, mount))
 
     async def _serve_until_stopped(self, session: FuseSession) -> None:
         self._stop = session.stop
@@ -189,7 +190,7 @@ class Daemon:
         stopping = False
         async for number in signals:
             if number == signal.SIGUSR1:
-                _log.info("tasks:\n%s", describe_tasks())
+                _log.info("tasks:\n%s", describe_tasks(), extra={"lines": True})
             elif stopping:
                 self._unfinished.append("forced to end: what was in flight got no answer")
                 self._everything.cancel()
@@ -218,6 +219,14 @@ async def _control_socket(
         registrations.unregister(registration.mountpoint)
 
 
+def _is_at(mountpoint: str, mount: Mount | None) -> bool:
+    """Return whether *mount* is still at *mountpoint*: after a lazy unmount another daemon may have mounted there."""
+    try:
+        return mount_at(mountpoint) == mount
+    except OSError:  # no file descriptor left
+        return True
+
+
 def _go_on_ending() -> None:
     """Do nothing: what is left to do, storing and releasing, has its own time limits."""
 
@@ -230,10 +239,3 @@ async def keep_measuring(volume: Volume) -> None:
             await volume.measure_room()
         except (StoreError, OSError) as error:
             _log.info("could not measure the store's room: %s", error)
-
-
-async def _keep_measuring_memory(volume: Volume) -> None:
-    """Measure the daemon's memory often enough that its limit holds."""
-    while True:
-        volume.measure_memory()
-        await trio.sleep(_SAMPLE_SECONDS)

@@ -28,9 +28,14 @@ from vfsd.tree.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class MountedScope:
-    """What serves one scope: the volume, its seeds, the FUSE session, and access to files by path."""
+    """What serves one scope: its tree, the volume, its seeds, the FUSE session, and access to files by path.
+
+    *memory* is the limit of the daemon's memory, and what was measured of it.
+    """
 
     config: MountConfig
+    tree: Tree
+    memory: MemoryLimit
     volume: Volume
     overlay: SeedOverlay
     session: FuseSession
@@ -51,13 +56,16 @@ def build(config: MountConfig, tree: Tree, backing: Backing, nursery: trio.Nurse
     """Return what serves *tree*, kept by *backing*, as *config* says. *nursery* runs what outlives a request."""
     background = BackgroundTasks(nursery)
     kernel = FuseKernelCache(tree, background)
-    options = VolumeOptions(config.directory_mtime, MemoryLimit(config.max_memory))
+    memory = MemoryLimit(config.max_memory)
+    options = VolumeOptions(config.directory_mtime, memory)
     seeded = seeded_volume(tree, backing, background, kernel, options)
     volume, overlay = seeded.volume, seeded.overlay
     resolver = PathResolver(tree, os.fsencode(config.mountpoint))
     references = RootReferences(tree, overlay) if config.loose_references else None
     return MountedScope(
         config,
+        tree,
+        memory,
         volume,
         overlay,
         FuseSession(volume, config, kernel, references),

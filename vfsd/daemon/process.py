@@ -1,4 +1,4 @@
-"""The process of a daemon: logging, detaching, and the exit status.
+"""The process of a daemon: detaching, and the exit status.
 
 A detached daemon is forked before trio is imported, because an event loop must not exist across a fork. The command
 that started it reads a pipe until the mount answers.
@@ -7,7 +7,6 @@ that started it reads a pipe until the mount answers.
 import contextlib
 import json
 import logging
-import logging.handlers
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -15,15 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from vfsd.config import MountConfig, default_log_file
+<<<<<<< HEAD
 from vfsd.daemon.log_format import LogFormatter
+=======
+from vfsd.daemon.log import create_log_file, start_logging
+>>>>>>> origin/main
 from vfsd.daemon.notify import PipeReporter, StartupReporter
-from vfsd.errors import DaemonFailed, UsageError, VfsdError, exit_status_of
+from vfsd.errors import DaemonFailed, VfsdError, exit_status_of
 from vfsd.host.registrations import Reservation
 
 _log = logging.getLogger(__name__)
 
+<<<<<<< HEAD
 _LEVELS = (logging.INFO, logging.DEBUG)
 
+=======
+>>>>>>> origin/main
 
 def log_file_of(config: MountConfig) -> str:
     """Return the log file of a detached daemon."""
@@ -33,9 +39,15 @@ def log_file_of(config: MountConfig) -> str:
 def run_foreground(config: MountConfig, reservation: Reservation) -> None:
     """Serve the mount in this process, and log to stderr or the log file. Raises VfsdError."""
     if config.log_file:
-        _create_log_file(config.log_file)
-    _start_logging(config, config.log_file)
-    _serve(config, StartupReporter(reservation.end))
+        create_log_file(config.log_file)
+    start_logging(config, config.log_file, take_streams=False)
+    try:
+        _serve(config, StartupReporter(reservation.end))
+    except VfsdError:
+        raise
+    except Exception as error:  # noqa: BLE001 (Python would print its text, which may quote content)
+        _log.critical("the daemon ended by a bug", exc_info=True)
+        raise DaemonFailed(_bug(error), 1) from None
 
 
 def run_detached(config: MountConfig, reservation: Reservation, on_message: Callable[[dict[str, Any]], None]) -> None:
@@ -46,7 +58,7 @@ def run_detached(config: MountConfig, reservation: Reservation, on_message: Call
     daemon ends without one.
     """
     log_file = log_file_of(config)
-    _create_log_file(log_file)
+    create_log_file(log_file)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -56,18 +68,6 @@ def run_detached(config: MountConfig, reservation: Reservation, on_message: Call
     os.waitpid(child, 0)
     with os.fdopen(reading, "rb") as pipe:
         _wait_until_ready(pipe, on_message, log_file)
-
-
-def _create_log_file(path: str) -> None:
-    """Create the log file now, while an error can still be printed. Raises UsageError."""
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with Path(path).open("ab"):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"cannot write the log file {path}: {error.strerror}; choose another with --log-file"
-        ) from None
 
 
 def _wait_until_ready(pipe: Iterator[bytes], on_message: Callable[[dict[str, Any]], None], log_file: str) -> None:
@@ -90,8 +90,8 @@ def _become_daemon(config: MountConfig, reservation: Reservation, pipe: int, log
     try:
         os.chdir("/")
         _close_all_but(pipe, reservation.descriptor)
-        _redirect_standard_streams(log_file)
-        _start_logging(config, log_file)
+        _leave_terminal()
+        start_logging(config, log_file, take_streams=True)
         status = _serve_and_report(config, PipeReporter(pipe, reservation.end))
     finally:
         reservation.end()
@@ -107,13 +107,13 @@ def _close_all_but(*kept: int) -> None:
             os.close(descriptor)
 
 
-def _redirect_standard_streams(log_file: str) -> None:
-    """Connect stdin to /dev/null, and stdout and stderr to the log: a crash and libfuse write to them."""
-    null = os.open(os.devnull, os.O_RDONLY)
-    log = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+def _leave_terminal() -> None:
+    """Connect stdin, stdout and stderr to /dev/null. The log takes the last two over."""
     sys.stdout.flush()
-    for descriptor, source in ((0, null), (1, log), (2, log)):
-        os.dup2(source, descriptor)
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.close(null)
 
 
 def _serve_and_report(config: MountConfig, reporter: PipeReporter) -> int:
@@ -126,9 +126,13 @@ def _serve_and_report(config: MountConfig, reporter: PipeReporter) -> int:
         return exit_status_of(error)
     except BaseException as error:  # noqa: BLE001 (nothing catches it later, and the command must print it)
         _log.critical("the daemon ended by a bug", exc_info=True)
-        reporter.failed(f"a bug: {error!r}; the log has the traceback", 1)
+        reporter.failed(_bug(error), 1)
         return 1
     return 0
+
+
+def _bug(error: BaseException) -> str:
+    return f"a bug ended the daemon: {type(error).__name__}; the log has the traceback"
 
 
 def _serve(config: MountConfig, reporter: StartupReporter) -> None:
@@ -147,6 +151,7 @@ def _first(group: BaseExceptionGroup[VfsdError]) -> VfsdError:
     """Return the first failure in *group*, which may contain groups."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
+<<<<<<< HEAD
 
 
 def _start_logging(config: MountConfig, log_file: str | None) -> None:
@@ -155,3 +160,5 @@ def _start_logging(config: MountConfig, log_file: str | None) -> None:
     logging.basicConfig(level=_LEVELS[min(config.verbosity, 1)], handlers=[handler])
     logging.getLogger("vfsd.fuse.trace").setLevel(logging.DEBUG if config.debug else logging.INFO)
     logging.getLogger("pyfuse3").setLevel(logging.INFO)
+=======
+>>>>>>> origin/main

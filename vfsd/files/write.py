@@ -69,6 +69,13 @@ class _WriteRequest(NamedTuple):
     new_file: Callable[[], tuple[FileContent, int]]
 
 
+class _Doomed(NamedTuple):
+    """A directory that is being removed with everything in it: its name, and the directory itself."""
+
+    key: EntryKey
+    inode: Inode
+
+
 class FileWriter:
     """Changes the files of *volume*, which holds *tree*, by *paths*. *forget* is called for every change.
 
@@ -229,24 +236,25 @@ class FileWriter:
         if not recursive:
             await self._finish(self._volume.rmdir(resolved.key))
             return
-        top = resolved.key
-        while self._is_still(top, resolved.inode):
-            await self._change(lambda: self._touched_below(top), lambda now_ns: self._plan_remove(top, now_ns))
+        doomed = _Doomed(resolved.key, resolved.existing())
+        while self._is_there(doomed):
+            await self._change(lambda: self._touched_below(doomed), lambda now_ns: self._plan_remove(doomed, now_ns))
 
-    def _is_still(self, key: EntryKey, inode: Inode | None) -> bool:
-        return key.parent in self._tree.inodes and self._tree.child(*key) is inode
+    def _is_there(self, doomed: _Doomed) -> bool:
+        """Whether the directory still has its name. Something else may have it after a wait: that stays."""
+        return doomed.key.parent in self._tree.inodes and self._tree.child(*doomed.key) is doomed.inode
 
-    def _next_removed(self, top: EntryKey) -> list[EntryKey]:
+    def _next_removed(self, doomed: _Doomed) -> list[EntryKey]:
         """Return the keys to remove next: an entry is removed only after everything below it."""
-        return list(islice(contents_first(self._tree, top), _REMOVED_AT_ONCE))
+        return list(islice(contents_first(self._tree, doomed.key), _REMOVED_AT_ONCE)) if self._is_there(doomed) else []
 
-    def _touched_below(self, top: EntryKey) -> tuple[int, ...]:
-        removed = self._next_removed(top)
+    def _touched_below(self, doomed: _Doomed) -> tuple[int, ...]:
+        removed = self._next_removed(doomed)
         children = (self._tree.directory(key.parent).entries[key.name].ino for key in removed)
-        return (*(key.parent for key in removed), *children) or (top.parent,)
+        return (*(key.parent for key in removed), *children) or (doomed.key.parent,)
 
-    def _plan_remove(self, top: EntryKey, now_ns: int) -> Change:
-        return plan_remove(self._tree, self._next_removed(top), now_ns)
+    def _plan_remove(self, doomed: _Doomed, now_ns: int) -> Change:
+        return plan_remove(self._tree, self._next_removed(doomed), now_ns)
 
     # --- the scope
 

@@ -1,7 +1,8 @@
 """The guard around every handler: only a reply or a FUSEError may leave a handler towards pyfuse3.
 
 Any other exception would end the mount for everyone, because pyfuse3 runs handlers in its own nursery. Failures of the
-file system and of the store become their errno. A bug becomes EIO for that one caller, and a traceback in the log.
+file system and of the store become their errno. A bug becomes EIO for that one caller, and a traceback in the log,
+without the arguments of the request: they are names and content.
 """
 
 import errno
@@ -57,7 +58,7 @@ def _guarded(name: str, handler: Handler) -> Handler:
             _log.debug("%s: %s", name, error)
             raise pyfuse3.FUSEError(errno_of(error)) from None
         except Exception:  # whatever a bug may raise: it must not end the mount
-            _log.exception("%s%r failed by a bug; the caller gets EIO", name, arguments)
+            _log.exception("%s failed by a bug; the caller gets EIO", name)
             raise pyfuse3.FUSEError(errno.EIO) from None
 
     return guarded
@@ -70,6 +71,6 @@ def _silenced(name: str, handler: Handler) -> Handler:
         try:
             await handler(*arguments)
         except pyfuse3.FUSEError as error:
-            _log.error("%s%r failed: %s", name, arguments, error)
+            _log.error("%s failed: %s", name, error)
 
     return silenced

@@ -1,13 +1,14 @@
 """Telling the kernel what to forget: it caches names, attributes and content, and learns only of its own changes.
 
 Most of this waits until the kernel has no request under way on the inode, so it runs in threads. A request handler may
-wait for :meth:`FuseKernelCache.drop_content` only, and call nothing else but :meth:`FuseKernelCache.forget_attributes`.
+await only :meth:`FuseKernelCache.drop_content`, and only without locks. It may also call
+:meth:`FuseKernelCache.drop_refused` and :meth:`FuseKernelCache.forget_attributes`, which return at once.
 
-An answer that is under way when the kernel is told to forget must not survive that. The kernel discards such an answer
-if it knows the inode: each telling raises the inode's attribute version (linux/fs/fuse/inode.c,
-``fuse_reverse_inval_inode`` and ``fuse_change_attributes``). If the answer is the one that introduces the inode, the
-kernel does not know it yet and says ENOENT. So as long as our lookup count says that the kernel has a reference, or is
-about to have one, ENOENT means: tell it again. A name has no such gap: telling waits for the lookups in its directory.
+A reply may be on its way when the kernel is told to forget; it must not be kept. If the kernel knows the inode, it
+discards that reply itself, because each invalidation raises the inode's attribute version (linux/fs/fuse/inode.c,
+``fuse_reverse_inval_inode`` and ``fuse_change_attributes``). If the reply is the first one about the inode, the kernel
+answers ENOENT: it does not know the inode yet. So if our lookup count is above zero, ENOENT means: tell it again. Names
+have no such gap: an invalidation waits for the lookups in its directory.
 """
 
 import logging

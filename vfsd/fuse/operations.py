@@ -1,6 +1,7 @@
 """The handlers: each takes one request of the kernel to the volume and returns the reply.
 
-They hold no rules of the file system, and no state except what is open. ``flush`` stays unimplemented and answers
+They hold no rules of the file system, and no state except what is open. By default the layer in
+:mod:`vfsd.fuse.root_references` sees requests first. ``flush`` stays unimplemented and answers
 ENOSYS: nothing can be pending, and the kernel then stops asking. Extended attributes answer ENOSYS too unless they are
 asked for: otherwise the kernel asks for one before every write.
 """
@@ -25,6 +26,7 @@ from vfsd.tree.plan_names import EntryKey, NewInode
 
 _log = logging.getLogger(__name__)
 
+_SUPERUSER = 0
 _BLOCK = 4096
 _BYTES_PER_FILE = 1024
 """Roughly what a small file takes in a store. It turns free bytes into free inodes for ``df -i``."""
@@ -180,7 +182,7 @@ class Operations(pyfuse3.Operations):
     async def open(self, inode: pyfuse3.InodeT, flags: pyfuse3.FlagT, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         """Open a file; O_TRUNC arrives here, since libfuse asks the kernel for atomic truncation."""
         if flags & os.O_TRUNC:
-            await self._volume.truncate_on_open(inode)
+            await self._volume.truncate_on_open(inode, drop_privileges=ctx.uid != _SUPERUSER)
         return self.opened(inode, flags)
 
     def opened(self, ino: int, flags: int) -> pyfuse3.FileInfo:
@@ -196,8 +198,8 @@ class Operations(pyfuse3.Operations):
     async def write(self, fh: pyfuse3.FileHandleT, off: int, buf: bytes) -> int:
         """Write; all of *buf* is stored when this returns.
 
-        What a write was refused the kernel must drop: it may come from a shared mapping. After a write with O_DIRECT it
-        must drop what it has cached: pages that were read while the write was under way are from before.
+        If a write is refused, the kernel must drop its data, which may come from a shared mapping. After a write with
+        O_DIRECT the kernel must drop its cached pages: some may have been read before the write was done.
         """
         file = self._files[fh]
         try:
@@ -210,7 +212,7 @@ class Operations(pyfuse3.Operations):
         return len(buf)
 
     async def fsync(self, fh: pyfuse3.FileHandleT, datasync: bool) -> None:
-        """Ask the store for what it can do beyond a commit."""
+        """Do what the store's fsync adds to a commit."""
         await self._volume.sync(self._files[fh].ino)
 
     async def release(self, fh: pyfuse3.FileHandleT) -> None:
@@ -289,7 +291,7 @@ class Operations(pyfuse3.Operations):
         await self._volume.removexattr(inode, name)
 
     def _check_xattr(self, name: bytes = b"") -> None:
-        """Refuse all unless they are asked for, and ACLs always: stored without being enforced they would be a lie."""
+        """Raise ENOSYS unless attributes are enabled, EOPNOTSUPP for ACLs: stored but not enforced, they would lie."""
         if not self.has_xattrs:
             raise FsError(errno.ENOSYS)
         if name.startswith(b"system."):

@@ -25,13 +25,15 @@ from vfsd.seeds.root_references import RootReferences
 
 _log = logging.getLogger(__name__)
 
-_MAX_TASKS = 1024
-"""Most requests that are served at the same time.
+_MAX_TASKS = 1 << 22
+"""Most requests that are served at the same time: as many as Linux can have threads (:manpage:`proc(5)`, pid_max).
 
-If all of them waited for the store, a reader would wait too. The kernel's own limit on requests is far lower.
+A request that waits for the store keeps its task. If no task were left, a reader would wait for the writers. The kernel
+queues all requests in one line, so a smaller number cannot keep any task for readers: a task that reads the next
+request does not know what it will be. Tasks are started when they are needed.
 """
 _MIN_TASKS = 8
-"""Idle tasks that are stderr, so a burst of requests does not have to start new ones."""
+"""Idle tasks that are kept, so that a burst of requests need not start new ones."""
 
 
 class FuseSession:
@@ -85,9 +87,12 @@ class FuseSession:
         """Make :meth:`serve` return once all requests under way are answered."""
         pyfuse3.terminate()
 
-    def close(self) -> None:
-        """Unmount if that has not happened yet. Programs that still have files open get ENOTCONN."""
-        pyfuse3.close(unmount=True)
+    def close(self, *, unmount: bool) -> None:
+        """End the session. Programs that still have files open get ENOTCONN.
+
+        With *unmount* whatever is at the mountpoint is unmounted: the caller must know that it is this mount.
+        """
+        pyfuse3.close(unmount=unmount)
 
 
 def mount_options(config: MountConfig) -> frozenset[str]:

@@ -18,6 +18,10 @@ from vfsd.tree.plan_names import RENAME_EXCHANGE, EntryKey
 
 _log = logging.getLogger(__name__)
 _TEXT_MAX = 64
+_CONTENT_ARGUMENT = {"write": 2, "setxattr": 2}
+"""The position of the argument that is content."""
+_CONTENT_REPLY = {"read", "getxattr"}
+"""The requests whose reply is content."""
 _BY_HANDLE = frozenset(
     name for name in HANDLERS if "fh" in list(inspect.signature(getattr(pyfuse3.Operations, name)).parameters)[1:2]
 )
@@ -78,7 +82,7 @@ class Tracer:
         return partial(self._traced, name, handler)
 
     async def _traced(self, name: str, handler: Handler, *arguments: Any) -> Any:
-        subject = self._subject(name, arguments)
+        subject = self._subject(name, _without_content(name, arguments))
         started = time.perf_counter_ns()
         try:
             reply = await handler(*arguments)
@@ -86,7 +90,7 @@ class Tracer:
             self._log_line(subject, str(error) or type(error).__name__, started)
             raise
         self._remember(name, arguments, reply)
-        self._log_line(subject, _described(reply), started)
+        self._log_line(subject, _length(reply) if name in _CONTENT_REPLY else _described(reply), started)
         return reply
 
     def _log_line(self, subject: str, result: str, started: int) -> None:
@@ -133,6 +137,18 @@ class Tracer:
                 self._handles.pop(arguments[0], None)
 
 
+def _without_content(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return *arguments* with the length in place of content, however short that is."""
+    position = _CONTENT_ARGUMENT.get(name)
+    if position is None:
+        return arguments
+    return (*arguments[:position], _length(arguments[position]), *arguments[position + 1 :])
+
+
+def _length(content: bytes) -> str:
+    return f"[{len(content)} bytes]"
+
+
 def _arguments(arguments: tuple[Any, ...]) -> str:
     return " ".join(_described(argument) for argument in arguments)
 
@@ -143,7 +159,7 @@ def _described(value: Any) -> str:  # noqa: PLR0911 (one for each kind of value)
         case None:
             return "ok"
         case bytes():
-            return _text(value) if len(value) <= _TEXT_MAX else f"[{len(value)} bytes]"
+            return _text(value) if len(value) <= _TEXT_MAX else _length(value)
         case pyfuse3.EntryAttributes():
             return f"ino={value.st_ino} mode={value.st_mode:o} size={value.st_size} nlink={value.st_nlink}"
         case pyfuse3.RequestContext():

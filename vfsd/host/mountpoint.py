@@ -1,4 +1,4 @@
-"""Mountpoints seen from outside: the mount table, what is at a path, how to prepare it, and how to unmount it.
+"""Mountpoints seen from outside: what is at a path, how to prepare it, and how to unmount it.
 
 A system call on a vfsd mount hangs if its daemon is frozen. So nothing here makes one at a mountpoint of vfsd, except
 :func:`health`: in a thread of its own, with a time limit.
@@ -8,38 +8,36 @@ import ctypes
 import enum
 import errno
 import os
-import re
 import shutil
 import subprocess
 import threading
 import time
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Collection
 
-from vfsd.errors import MountBusy, MountpointError, NotMounted
+from vfsd.errors import MountBusy, MountpointError
+from vfsd.host.holders import holders
+from vfsd.host.mount_table import Mount, is_below, mount_at, mounts, own_mount_at
 
-FSTYPE = "fuse.vfsd"
-_SOURCE_PREFIX = "vfsd:"
+__all__ = [
+    "Health",
+    "Mount",
+    "absolute",
+    "detach",
+    "health",
+    "lies_within",
+    "make_ready",
+    "mount_at",
+    "mounts",
+    "own_mount_at",
+    "unmount",
+]
+
 _PROBE_SECONDS = 2.0
 _MNT_DETACH = 2
 _TRIES = 20
 _PAUSE_SECONDS = 0.05
 _MOST_LINKS = 40
 """Most symbolic links in the resolution of one path, as in the kernel (:manpage:`path_resolution(7)`)."""
-
-
-class Mount(NamedTuple):
-    """A line of the mount table (:manpage:`proc_pid_mountinfo(5)`). *device* is ``major:minor``."""
-
-    mountpoint: str
-    fstype: str
-    source: str
-    device: str
-
-    @property
-    def scope(self) -> str | None:
-        """The scope, or None if this is not a vfsd mount."""
-        return self.source.removeprefix(_SOURCE_PREFIX) if self.fstype == FSTYPE else None
 
 
 class Health(enum.Enum):
@@ -52,35 +50,18 @@ class Health(enum.Enum):
     """No answer in time: its daemon is frozen or very busy."""
 
 
-def mounts() -> list[Mount]:
-    """Return the mount table, the latest mount last."""
-    return [_parsed(line) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-
-
-def _parsed(line: str) -> Mount:
-    before, _, after = line.partition(" - ")
-    fields, (fstype, source, *_) = before.split(" "), after.split(" ")
-    return Mount(_unescaped(fields[4]), fstype, _unescaped(source), fields[2])
-
-
-def _unescaped(text: str) -> str:
-    """Return *text* without the octal escapes that the table has for space, tab, newline and backslash."""
-    raw = re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), os.fsencode(text))
-    return os.fsdecode(raw)
-
-
-def absolute(path: str, *, stop: str = "") -> str:
+def absolute(path: str, *, stops: Collection[str] = ()) -> str:
     """Return *path* as an absolute path with all symbolic links resolved. Components that do not exist are kept.
 
     The only system call is :manpage:`readlink(2)` of each component. The kernel answers it for a mountpoint itself
-    without asking the file system mounted there, whose daemon may be dead. Nothing at or below *stop* is examined.
-    Raises MountpointError for a loop of links.
+    without asking the file system mounted there, whose daemon may be dead. Nothing at or below *stops* is examined.
+    Raises MountpointError for a loop of links, and for a relative *path* if the current directory is gone.
     """
-    resolved, rest, links = "/", os.path.abspath(path).split("/")[::-1], 0
-    while rest and resolved != stop:
+    resolved, rest, links = "/", _absolute_text(path).split("/")[::-1], 0
+    while rest and resolved not in stops:
         name = rest.pop()
         resolved = os.path.dirname(resolved) if name == ".." else os.path.normpath(os.path.join(resolved, name))
-        target = "" if resolved == stop else _link_target(Path(resolved))
+        target = "" if resolved in stops else _link_target(resolved)
         if target:
             links += 1
             if links > _MOST_LINKS:
@@ -90,22 +71,19 @@ def absolute(path: str, *, stop: str = "") -> str:
     return os.path.normpath(os.path.join(resolved, *rest[::-1]))
 
 
+def _absolute_text(path: str) -> str:
+    """Return *path* as an absolute path, by its text. Raises MountpointError if the current directory is gone."""
+    try:
+        return os.path.abspath(path)
+    except OSError as error:
+        raise MountpointError(
+            f"{path}: the current directory cannot be told: {error.strerror}; cd elsewhere, or give an absolute path"
+        ) from None
+
+
 def lies_within(path: str, mountpoint: str) -> bool:
     """Return whether *path* lies at or below *mountpoint* (absolute) when the mount is there."""
-    return _is_below(absolute(path, stop=mountpoint), mountpoint)
-
-
-def mount_at(path: str) -> Mount | None:
-    """Return the topmost mount at *path* (absolute), or None."""
-    return next((mount for mount in reversed(mounts()) if mount.mountpoint == path), None)
-
-
-def own_mount_at(path: str) -> Mount:
-    """Return the vfsd mount at *path* (absolute). Raises NotMounted if there is none."""
-    mount = mount_at(path)
-    if mount is None or mount.scope is None:
-        raise NotMounted(f"{path}: no vfsd mount there" + (f", but {mount.fstype}" if mount else ""))
-    return mount
+    return is_below(absolute(path, stops=(mountpoint,)), mountpoint)
 
 
 def health(path: str) -> Health:
@@ -181,13 +159,14 @@ def _unmount(path: str, *, lazy: bool) -> None:
     helper = shutil.which("fusermount3") or shutil.which("fusermount") or "fusermount3"
     command = [helper, "-u", *(["-z"] if lazy else []), "--", path]
     try:
-        result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (no shell)
+        result = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 (no shell)
     except OSError as error:
         raise MountpointError(f"cannot unmount {path}: {helper}: {error.strerror}") from None
     if result.returncode:
-        if "busy" in result.stderr:
+        why = os.fsdecode(result.stderr).strip()
+        if why.endswith(os.strerror(errno.EBUSY)):
             raise _busy(path)
-        raise MountpointError(f"cannot unmount {path}: {result.stderr.strip()}")
+        raise MountpointError(f"cannot unmount {path}: {why}")
 
 
 def _umount2(path: str, flags: int) -> None:
@@ -202,50 +181,15 @@ def _umount2(path: str, flags: int) -> None:
 
 
 def _busy(path: str) -> MountBusy:
-    names = ", ".join(holders(path)) or "a process in another pid namespace"
-    return MountBusy(f"{path} is busy: held by {names}; end that, or detach it with vfsd umount --lazy {path}")
+    held = holders(path)
+    names = ", ".join(holder.name for holder in held) or "a process of another user or in another pid namespace"
+    remedy = "cd out of it" if held and all(holder.caller for holder in held) else "end that"
+    return MountBusy(f"{path} is busy: held by {names}; {remedy}, or detach it with vfsd umount --lazy {path}")
 
 
-def holders(path: str) -> list[str]:
-    """Return what keeps *path* busy: mounts below it, and processes as "command (pid)". Reads only /proc."""
-    processes = (process for process in Path("/proc").iterdir() if process.name.isdigit())
-    return [
-        *(f"the mount at {mount.mountpoint}" for mount in mounts() if mount.mountpoint.startswith(f"{path}/")),
-        *(
-            f"{_command(process)} ({process.name})"
-            for process in processes
-            if any(_is_below(target, path) for target in _references(process))
-        ),
-    ]
-
-
-def _references(process: Path) -> list[str]:
-    """Return the paths that *process* uses: working directory, root, program, open files, mapped files."""
-    links = [process / "cwd", process / "root", process / "exe"]
-    paths = []
+def _link_target(path: str) -> str:
+    """Return the target of the symbolic link *path*, or "" if it is none."""
     try:
-        links += list((process / "fd").iterdir())
-        maps = (process / "maps").read_text(errors="surrogateescape").splitlines()
-        paths += [fields[5] for fields in (line.split(maxsplit=5) for line in maps) if len(fields) > 5]  # noqa: PLR2004
-    except OSError:  # it has just ended, or belongs to another user
-        pass
-    return paths + [target for target in map(_link_target, links) if target]
-
-
-def _link_target(link: Path) -> str:
-    """Return the target of *link*, or "" if it is not a symbolic link."""
-    try:
-        return os.readlink(link)
+        return os.readlink(path)
     except OSError:
         return ""
-
-
-def _is_below(target: str, path: str) -> bool:
-    return target == path or target.startswith(path.rstrip("/") + "/")
-
-
-def _command(process: Path) -> str:
-    try:
-        return (process / "comm").read_text().strip()
-    except OSError:
-        return "?"

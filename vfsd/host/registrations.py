@@ -2,6 +2,9 @@
 
 ``vfsd status`` reads them. A file may be out of date, because a killed daemon leaves it. So the mount table decides
 whether a mount exists, and the control socket whether its daemon lives.
+
+The directory may lie in ``/tmp``, where every user can make it first. So a reader trusts it as little as a writer does:
+see :func:`_check_trust`.
 """
 
 import fcntl
@@ -9,13 +12,14 @@ import hashlib
 import json
 import os
 import stat
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from vfsd.config import runtime_dir
 from vfsd.errors import VfsdError
+from vfsd.host.mount_table import mount_at
 
 _LONGEST_DIRECTORY = 107 - len("/0123456789abcdef.sock")
 """Longest directory in bytes. The address of a socket has 107 bytes at most (:manpage:`unix(7)`)."""
@@ -23,7 +27,10 @@ _LONGEST_DIRECTORY = 107 - len("/0123456789abcdef.sock")
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a daemon writes when its mount is ready. *since_ns* is its start time."""
+    """What a daemon writes when its mount is ready. *since_ns* is its start time.
+
+    *device* is the number of the mount in the mount table; :func:`register` finds it out.
+    """
 
     scope: str
     mountpoint: str
@@ -31,11 +38,14 @@ class Registration:
     pid: int
     since_ns: int
     version: str
+    device: str = ""
 
 
 def register(registration: Registration) -> Path:
     """Write *registration* in one step, and return the path for the control socket. Raises VfsdError."""
     base = _base(registration.mountpoint, make=True)
+    mount = mount_at(registration.mountpoint)
+    registration = replace(registration, device=mount.device if mount else "")
     draft = base.with_suffix(f".{os.getpid()}")
     draft.write_text(json.dumps(asdict(registration)))
     draft.replace(base.with_suffix(".json"))
@@ -43,8 +53,14 @@ def register(registration: Registration) -> Path:
 
 
 def unregister(mountpoint: str) -> None:
-    """Remove the registration of *mountpoint* and its socket, unless another process has registered it since."""
-    base = _base(mountpoint)
+    """Remove the registration of *mountpoint* and its socket, unless another process has registered it since.
+
+    Nothing is removed from a directory that cannot be trusted.
+    """
+    try:
+        base = _base(mountpoint)
+    except VfsdError:
+        return
     registration = _read(base.with_suffix(".json"))
     if registration is not None and registration.pid != os.getpid():
         return
@@ -53,7 +69,7 @@ def unregister(mountpoint: str) -> None:
 
 
 def registered(mountpoint: str) -> Registration | None:
-    """Return the registration of *mountpoint* (absolute), or None."""
+    """Return the registration of *mountpoint* (absolute), or None. Raises VfsdError."""
     return _read(_base(mountpoint).with_suffix(".json"))
 
 
@@ -109,8 +125,19 @@ def reserve(mountpoint: str) -> Reservation | None:
     return None
 
 
+def every() -> list[Registration]:
+    """Return all registrations, also those that dead daemons have left."""
+    found = [_read(path) for path in sorted(runtime_dir().glob("*.json"))]
+    return [registration for registration in found if registration is not None]
+
+
+def socket_of(registration: Registration) -> Path:
+    """Return the path of the control socket of *registration*."""
+    return socket_path(registration.mountpoint)
+
+
 def socket_path(mountpoint: str) -> Path:
-    """Return the path of the control socket for *mountpoint* (absolute)."""
+    """Return the path of the control socket for *mountpoint* (absolute). Raises VfsdError."""
     return _base(mountpoint).with_suffix(".sock")
 
 
@@ -122,30 +149,44 @@ def _read(path: Path) -> Registration | None:
 
 
 def _base(mountpoint: str, *, make: bool = False) -> Path:
-    """Return the path of the files for *mountpoint*, without suffix. With *make* the directory is created."""
+    """Return the path of the files for *mountpoint*, without suffix. With *make* the directory is created.
+
+    Raises VfsdError if the directory cannot be made, or cannot be trusted. A missing directory is not an error.
+    """
     directory = runtime_dir()
     if make:
         _make(directory)
+    _check_trust(directory, {os.geteuid()} if make else {os.geteuid(), 0})
     return directory / hashlib.sha256(os.fsencode(mountpoint)).hexdigest()[:16]
 
 
 def _make(directory: Path) -> None:
-    """Create *directory*. Raises VfsdError if it is not this user's, or too long for the address of a socket."""
+    """Create *directory*. Raises VfsdError if that fails, or if it is too long for the address of a socket."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise _unusable(directory, error.strerror) from None
     if len(os.fsencode(directory)) > _LONGEST_DIRECTORY:
         raise _unusable(directory, f"longer than {_LONGEST_DIRECTORY} bytes, too long for a socket in it")
-    _check_owner(directory)
 
 
 def _unusable(directory: Path, why: str | None) -> VfsdError:
     return VfsdError(f"cannot use {directory} for registering mounts: {why}; set VFSD_RUNTIME_DIR to another")
 
 
-def _check_owner(directory: Path) -> None:
-    """Raise VfsdError if another user could write to *directory*."""
-    info = directory.stat()
-    if info.st_uid != os.geteuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+def _check_trust(directory: Path, owners: set[int]) -> None:
+    """Raise VfsdError if somebody else may have made what lies in *directory*.
+
+    It must be a directory and no link, belong to one of the uids *owners*, and nobody else may write to it. Otherwise a
+    stranger could put a socket there, and be handed the content that a client writes.
+    """
+    try:
+        info = directory.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _unusable(directory, error.strerror) from None
+    if not stat.S_ISDIR(info.st_mode):
+        raise _unusable(directory, "it is a link or a file, not a directory")
+    if info.st_uid not in owners or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise VfsdError(f"{directory} must belong to uid {os.geteuid()} alone: remove it, or set VFSD_RUNTIME_DIR")

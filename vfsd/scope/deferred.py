@@ -1,6 +1,6 @@
-"""Writes that wait for the next one: a file that ``open(O_TRUNC)`` emptied is empty in memory at once.
+"""Truncations by ``open(O_TRUNC)``: memory empties the file at once, the store gets it later.
 
-The store gets the truncation with the next change of the file, or when the file is closed. So a rewrite by open, write
+That is with the next change of the file, or when the file is closed. So a rewrite by open, write
 and close is one commit, and a crash in between leaves the old file. Nothing else may wait in this way.
 """
 
@@ -37,7 +37,7 @@ class DeferredWrites(Hook):
         self.active = False
 
     def newly_stored_in(self, change: Change) -> set[int]:
-        """Return the directories of truncated files that *change* stores as they are now."""
+        """Return the directories of those truncated files whose present state *change* stores."""
         stored = self._files.intersection(op.ino for op in change.ops if isinstance(op, PutInode))
         return {parent for ino in stored for parent in self._tree.inodes[ino].parents}
 

@@ -34,11 +34,11 @@ class Mutation(NamedTuple):
 
 @dataclass(slots=True)
 class Effects:
-    """What one change does to *memory* and what to the *store*.
+    """What one change does: *memory* is what memory gets, *store* is what the store gets.
 
-    Both are the same object unless memory holds something that the store does not. *newly_stored* are inodes that
-    memory has already, and that the store gets with this change. *untold* are further operations of which the kernel
-    must be told: it cannot infer them from its own request.
+    Both are the same object unless memory holds something that is not stored. *newly_stored* are inodes that memory has
+    already and the store gets now. *untold* are more operations that the kernel must hear of, because it cannot know
+    them from its own request.
     """
 
     memory: Change
@@ -57,8 +57,9 @@ class Usage(NamedTuple):
 class Hook:
     """Takes part in every change of one scope. The methods here do nothing: override what is needed.
 
-    While ``active`` is False a hook is not asked, with two exceptions: a change that puts or drops an entry with one of
-    the names ``wakes_on``, and a change whose two halves differ, which every hook is told of.
+    While ``active`` is False the pipeline only tests that flag, and asks nothing, with three exceptions: about a change
+    that puts or drops an entry with one of the names ``wakes_on``, it asks for additions and tells of the change; it
+    tells of every change whose two halves differ; and ``unstored`` always counts.
     """
 
     active: bool = False
@@ -75,7 +76,8 @@ class Hook:
     def additions(self, change: Change, now_ns: int) -> tuple[Op, ...]:
         """Return operations that must be part of *change*, planned for *now_ns*. They come before its own.
 
-        The inodes in them are locked as well; the change is planned again if they were not. Asked for every plan.
+        The inodes in them are locked as well; the change is planned again if they were not. Asked each time a change is
+        planned.
         """
         return ()
 
@@ -103,10 +105,10 @@ class Hook:
 
 
 class KernelCache(Protocol):
-    """A cache of what the mount shows. It is told of changes that it did not ask for."""
+    """What the kernel has cached of the mount, and how to make it forget."""
 
     async def forget(self, change: Change) -> None:
-        """Return once nothing is cached that *change* made untrue. Never called by a request that delays others."""
+        """Return when nothing is cached that *change* made untrue. A request handler must not await this."""
 
     def forget_attributes(self, inos: Iterable[int]) -> None:
         """Drop the cached attributes of directories. Returns at once; a request handler may call it."""

@@ -1,32 +1,30 @@
-"""A limit on the memory of the daemon. A change that grows gets ENOSPC before the OOM killer ends the mount for all."""
+"""A limit on the memory of the daemon. A change that grows gets ENOSPC before the OOM killer ends the mount for all.
+
+What counts is resident memory: the tree, and everything besides it. Only what removed content has left does not count,
+because the next content takes it. So a mount that was filled and emptied takes writes again.
+"""
 
 import errno
-import logging
-import os
-from pathlib import Path
 
 from vfsd.errors import FsError
+from vfsd.scope.resident_memory import ResidentMemory, estimated_size
 from vfsd.tree.tree import Tree
 
-_log = logging.getLogger(__name__)
-
-_STATM = Path("/proc/self/statm")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_PER_FILE = 2048
-"""Bytes that an inode and its entry take in memory: a rough estimate, rather too high."""
+_SAMPLE_AFTER = 4 << 20
+"""Bytes by which the tree grows before memory is measured again: in a burst of writes a timer would be too late."""
 
 
 class MemoryLimit:
-    """Refuses growth beyond *limit* bytes of resident memory. 0 means no limit.
+    """Refuses growth beyond *limit* bytes of memory. 0 means no limit.
 
-    Resident memory is measured now and then. In between it is assumed to grow as the tree does.
+    Between two samples memory is assumed to change as the tree does.
     """
 
     def __init__(self, limit: int) -> None:
+        self.resident = ResidentMemory()
+        self.has_refused = False
+        """Whether growth was refused since somebody set this to False."""
         self._limit = limit
-        self._resident = 0
-        self._estimate_then = 0
-        self._can_measure = True
 
     @property
     def is_set(self) -> bool:
@@ -34,27 +32,22 @@ class MemoryLimit:
         return self._limit > 0
 
     def sample(self, tree: Tree) -> None:
-        """Measure the resident memory of this process (:manpage:`proc_pid_statm(5)`).
-
-        If that fails, for example because no file descriptor is left, the last measurement stays in use.
-        """
-        if not self._limit:
-            return
-        try:
-            resident = int(_STATM.read_text().split()[1]) * _PAGE
-        except OSError as error:
-            if self._can_measure:
-                _log.warning("cannot measure the daemon's memory, estimating from now on: %s", error.strerror)
-            self._can_measure = False
-            return
-        self._can_measure = True
-        self._resident, self._estimate_then = resident, _estimate(tree)
+        """Measure how much memory this process has."""
+        self.resident.sample(tree)
 
     def check(self, tree: Tree, more: int) -> None:
         """Refuse to make *tree* larger by *more* bytes if memory would exceed the limit. Errors: ENOSPC."""
-        if self._limit and self._resident + _estimate(tree) - self._estimate_then + more > self._limit:
+        if not self._limit:
+            return
+        if estimated_size(tree) - self.resident.tree_size > _SAMPLE_AFTER:
+            self.sample(tree)
+        if self._used(tree) + more <= self._limit:
+            return
+        self.sample(tree)
+        if self._used(tree) + more > self._limit:
+            self.has_refused = True
             raise FsError(errno.ENOSPC, "the daemon may not grow beyond its --max-memory")
 
-
-def _estimate(tree: Tree) -> int:
-    return tree.content_bytes + len(tree.inodes) * _PER_FILE
+    def _used(self, tree: Tree) -> int:
+        sampled = self.resident
+        return sampled.resident - sampled.reusable + estimated_size(tree) - sampled.tree_size

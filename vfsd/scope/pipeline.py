@@ -252,7 +252,7 @@ class Pipeline:
         try:
             effects = self._unstored(plan)
             self._quota.check_memory(effects.memory)
-            self._apply(effects, inos)  # nothing can follow: nobody saw anything between planning and applying
+            self._apply(effects, inos)  # no follow-up is possible: nothing ran between planning and applying
         finally:
             self._locks.release(inos)
         with trio.CancelScope(shield=True):  # the kernel must know even if the caller has gone
@@ -280,7 +280,7 @@ class Pipeline:
         drafted = await self._draft(lambda: (ino,), plan)
         try:
             self._quota.check(self._effects(drafted))
-            self._apply(Effects(drafted.change, NOTHING), drafted.inos)  # nothing can follow, as above
+            self._apply(Effects(drafted.change, NOTHING), drafted.inos)  # no follow-up, as above
             return not self._is_orphan(drafted.inos)
         finally:
             self._locks.release(drafted.inos)

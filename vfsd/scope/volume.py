@@ -1,7 +1,7 @@
 """A mounted scope, and the only way to it from above: lookups and content from memory, changes through the pipeline.
 
-Everything above asks :class:`Volume` for what it means. A reader never awaits and never takes a lock. Nothing here
-knows FUSE, Redis or seeds.
+Every change goes through :class:`Volume`. ``files``, ``seeds`` and the kernel cache are handed the tree as well, to
+read it and to plan with it. A reader never awaits and never takes a lock. Nothing here knows FUSE, Redis or seeds.
 """
 
 import errno
@@ -23,7 +23,7 @@ from vfsd.tree.change import ROOT, Attributes, Change, Limits, PutInode
 from vfsd.tree.chunks import read_chunks
 from vfsd.tree.draft import check_name
 from vfsd.tree.inode import Directory, Inode
-from vfsd.tree.plan_attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr
+from vfsd.tree.plan_attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr, plan_truncate
 from vfsd.tree.plan_content import plan_write
 from vfsd.tree.plan_names import EntryKey, NewInode, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
 from vfsd.tree.tree import Tree
@@ -42,8 +42,8 @@ class Backing(NamedTuple):
 class Volume:
     """The scope that *tree* holds in memory and *backing* keeps.
 
-    *background* runs what outlives a request. *hooks* take part in every change, in this order, before the truncations
-    that wait. *kernel* is told of changes that it did not ask for. *memory* limits the daemon's memory.
+    *background* runs what outlives a request. *hooks* take part in every change, in this order; *deferred*, the hook
+    for truncations, comes last. *kernel* must forget what a change made untrue. *memory* limits the daemon's memory.
     """
 
     def __init__(  # noqa: PLR0913 (the parts of a volume, built once and in one place)
@@ -111,9 +111,9 @@ class Volume:
         raise FsError(errno.ENODATA)
 
     def forget(self, ino: int, count: int) -> bool:
-        """Take *count* of the kernel's references to *ino* back; return whether there were so many.
+        """Subtract *count* from the lookup count of *ino*. Return False if the count is smaller than that.
 
-        An inode without a name goes with the last reference.
+        An inode without a name goes when its count is zero.
         """
         inode = self._tree.inodes.get(ino)
         if inode is None or inode.lookups < count:
@@ -212,7 +212,7 @@ class Volume:
         inos = (*self._touched(source), *self._touched(target))
         children = [self._tree.child(*key) for key in (source, target)]
         moved = [child.ino for child in children if child is not None and child.directory is not None]
-        below = (ino for top in moved for hook in self._hooks for ino in hook.touched_below(top))
+        below = (ino for top in moved for hook in self._hooks if hook.active for ino in hook.touched_below(top))
         shape = (_SHAPE,) if moved and source.parent != target.parent else ()
         return (*inos, *below, *shape)
 
@@ -242,10 +242,13 @@ class Volume:
 
     # --- truncation on open
 
-    async def truncate_on_open(self, ino: int) -> None:
-        """Empty *ino* in memory, because it is opened with O_TRUNC. Errors: see :func:`plan_setattr`; ENOSPC."""
-        empty = NewAttributes(size=0)
-        if await self._pipeline.truncate(ino, lambda now_ns: plan_setattr(self._tree, ino, empty, now_ns)):
+    async def truncate_on_open(self, ino: int, *, drop_privileges: bool = False) -> None:
+        """Empty *ino* in memory, because it is opened with O_TRUNC. Errors: see :func:`plan_truncate`; ENOSPC."""
+
+        def plan(now_ns: int) -> Change:
+            return plan_truncate(self._tree, ino, now_ns, drop_privileges=drop_privileges)
+
+        if await self._pipeline.truncate(ino, plan):
             self._deferred.add(ino)
 
     def store_truncation_soon(self, ino: int) -> None:
@@ -274,7 +277,7 @@ class Volume:
         await self.change(lambda: (ROOT,), lambda _now_ns: Change((PutInode(ROOT, root),), grows=True))
 
     async def sync(self, ino: int = ROOT) -> None:
-        """Do what fsync of *ino* promises beyond what every change already has. Raises StoreError."""
+        """Make *ino* as safe as fsync promises: store its truncation, then do the store's fsync. Raises StoreError."""
         if self._claim is None or self._is_retired:
             return
         await self._store_truncation(ino)

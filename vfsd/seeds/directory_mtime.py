@@ -1,9 +1,9 @@
 """Directory times for programs that cache: which modification times a change sets in addition to what POSIX says.
 
 Frameworks read a skill once, and again only when the modification time of its directory has moved. POSIX moves that
-time when a name in the directory itself comes or goes, and for nothing further below. So the rule here also moves it
-for content and names below, from the nearest directory that holds a SKILL.md up to the root. A time that nobody has
-seen need not move: nobody can tell the difference.
+time when a name directly in the directory comes or goes, and not when anything deeper changes. So the rule here also
+moves it for content and names below, from the nearest directory that holds a SKILL.md up to the root. A time that
+nobody has seen need not move: nobody can tell the difference.
 
 It is a hook of the pipeline. It looks at the tree and at planned changes and never changes the tree itself.
 """
@@ -29,9 +29,9 @@ class DirectoryTimes(Hook):
     """The rule *kind* for *tree*: ``skills`` or ``all``. The rule ``posix`` needs no hook.
 
     *kernel* drops the attributes of directories whose times move. *is_stored* says whether the store has an inode.
-    *newly_stored* return the directories in which a change stores what only memory has. ``skills`` are the directories
-    that hold a SKILL.md, seeded or not. ``skills_below`` is how many of them are at or below a directory, as far as
-    there are any: counted, so that no change looks at skills that it does not concern.
+    *newly_stored* are functions: each returns the directories in which a change stores what only memory has. ``skills``
+    are the directories that hold a SKILL.md, seeded or not. ``skills_below`` is how many of them are at or below a
+    directory, as far as there are any: counted, so that no change looks at skills that it does not concern.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class DirectoryTimes(Hook):
         return tuple(found)
 
     def _moved_by(self, change: Change) -> tuple[int, ...]:
-        """Return the directories whose times *change* moves, as far as somebody caches them.
+        """Return the directories whose times *change* moves and which somebody may have cached.
 
         Times that move as POSIX says count too. The program that makes a name learns them with the answer; all others
         must learn them at once.
@@ -244,7 +244,10 @@ class DirectoryTimes(Hook):
         return moved is not None and moved.directory is not None and moved.directory.parent != op.parent
 
     def _chain(self, ino: int) -> tuple[int, ...]:
-        """Return the directories whose times move with directory *ino*: from it or from further up; maybe none."""
+        """Return the directories whose times must move when something in directory *ino* changes, up to the root.
+
+        There are none if the rule does not apply.
+        """
         chain = self._chains.get(ino)
         if chain is None:
             above = tuple(self._and_above(ino))

@@ -1,10 +1,12 @@
 """Parsing the front matter of a SKILL.md, which decides whether a skill can be seeded.
 
 Only this module reads YAML. It imports the parser only when there is something to parse. It must turn every exception
-of the parser into an FsError, because the text comes from somebody unknown.
+of the parser into an FsError, because the text comes from somebody unknown. What the text may contain is limited before
+values are made of it, so no version of the parser needs much time or memory.
 """
 
 import errno
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from vfsd.errors import FsError
@@ -16,6 +18,13 @@ SKILL = b"SKILL.md"
 _DELIMITER = b"---"
 _HEAD_MAX = 16_384
 """Most bytes between the delimiters. Parsing takes time of the daemon; usual front matter has a few hundred bytes."""
+
+_EVENTS_MAX = 2_000
+"""Most values, and begins and ends of lists and objects. Usual front matter has a few dozen."""
+_DEPTH_MAX = 32
+"""Most lists and objects inside each other."""
+_MERGE = "<<"
+"""The key that merges another object into its own. With aliases, a short text can merge without end."""
 
 _VALUE_ERRORS = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError)
 """What the parser raises in addition to its own errors: for values that contradict their tags, and for deep nesting."""
@@ -38,23 +47,32 @@ def front_matter(skill_md: bytes) -> FrontMatter:
 
 def _head(skill_md: bytes) -> bytes:
     """Return what is between the first two lines of three dashes."""
-    first, *lines = skill_md.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    seen = skill_md[: 2 * _HEAD_MAX]  # what follows may be large, and is not looked at
+    first, *lines = seen.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if first.rstrip() != _DELIMITER:
         raise _invalid("it has no front matter: the first line must be ---, then 'name: …', 'description: …', then ---")
     for number, line in enumerate(lines):
         if line.rstrip() == _DELIMITER:
             head = b"\n".join(lines[:number])
             if len(head) > _HEAD_MAX:
-                raise _invalid(f"its front matter has {len(head)} bytes, more than {_HEAD_MAX}")
+                raise _too_long()
             return head
+    if len(seen) < len(skill_md):
+        raise _too_long()
     raise _invalid("its front matter has no end: a line --- after 'name: …' and 'description: …' is missing")
+
+
+def _too_long() -> FsError:
+    return _invalid(f"its front matter has more than {_HEAD_MAX} bytes")
 
 
 def _parsed(head: bytes) -> Any:
     import yaml  # noqa: PLC0415 (a mount without skills does not need it)
 
     try:
-        return yaml.safe_load(head.decode())
+        text = head.decode()
+        _check_events(yaml.parse(text, Loader=yaml.SafeLoader))
+        return yaml.safe_load(text)
     except UnicodeDecodeError:
         raise _invalid("its front matter is no UTF-8") from None
     except yaml.MarkedYAMLError as error:
@@ -62,6 +80,20 @@ def _parsed(head: bytes) -> Any:
         raise _invalid(f"its front matter is no YAML: {error.problem or error.context}{where}") from None
     except (yaml.YAMLError, *_VALUE_ERRORS) as error:
         raise _invalid(f"its front matter is no YAML: {' '.join(str(error).split())[:200]}") from None
+
+
+def _check_events(events: Iterable[Any]) -> None:
+    """Refuse text that is small and becomes large. The parser yields *events* as it reads, and makes no value yet."""
+    depth = 0
+    for number, event in enumerate(events):
+        kind = type(event).__name__
+        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+        if number > _EVENTS_MAX or depth > _DEPTH_MAX:
+            raise _invalid("its front matter has too many values, or nests them too deep")
+        if kind == "AliasEvent":
+            raise _invalid("its front matter has an alias (*): write the value again instead")
+        if kind == "ScalarEvent" and (event.value == _MERGE or str(event.tag).endswith(":merge")):
+            raise _invalid("its front matter merges objects (<<): write the values instead")
 
 
 def _text(values: dict[Any, Any], key: str) -> str:

@@ -93,7 +93,7 @@ class SeedIndex:
         return self._subdirectories.get(ino, frozenset())
 
     def above(self, ino: int) -> Iterator[int]:
-        """Yield the directories above unstored inode *ino*, up to the first that is stored, and that one."""
+        """Yield the directories above unstored inode *ino*. The last one is the first that is stored."""
         while ino in self.homes:
             ino = self.homes[ino].parent
             yield ino

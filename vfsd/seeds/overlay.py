@@ -70,10 +70,9 @@ class SeedOverlay(Hook):
         return Usage(self.index.content_bytes, len(self.index.homes))
 
     def newly_stored_in(self, change: Change) -> set[int]:
-        """Return the directories in which *change* stores what memory does not show as a change there.
+        """Return the directories in which *change* stores something that does not change there in memory.
 
-        That is a seed that becomes stored, which memory shows already; and a stored file that a seed hides, which can
-        still be written to by those who have it open.
+        That is a seed that becomes stored, or a hidden stored file that somebody still has open and writes to.
         """
         homes = self.index.homes
         if not homes:

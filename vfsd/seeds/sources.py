@@ -3,6 +3,7 @@
 These functions block: they are for commands, and for a thread of the daemon before it mounts. A tree that is not a
 skill is seeded as it is: a symbolic link in it stays one and must never be followed, because it may lead out of the
 tree. In a skill symbolic links are followed, because their targets would be missing where the skill is shown.
+:mod:`vfsd.seeds.untrusted` opens what is read: others may be able to change the directory at the same time.
 """
 
 import errno
@@ -16,11 +17,14 @@ from vfsd.config import SeedSpec
 from vfsd.errors import FsError, UsageError
 from vfsd.seeds.frontmatter import SKILL, FrontMatter, front_matter
 from vfsd.seeds.plan import PathNames, SeedNode
-from vfsd.tree.change import PERMISSIONS
+from vfsd.seeds.untrusted import Budget, Opened, TooMuch, opened_inside, opened_source
 from vfsd.tree.plan_subtree import FileContent
 
 SKILLS = "/skills"
 """Where skills are shown unless a destination is given."""
+
+_DEPTH_MAX = 256
+"""Most directories inside each other. Each of them is open while it is read."""
 
 
 class SeedSource(NamedTuple):
@@ -50,13 +54,22 @@ def read_skill(given: SeedSpec) -> SeedSource:
 def _front_matter(source: str) -> FrontMatter:
     path = Path(source, os.fsdecode(SKILL))
     try:
-        return front_matter(path.read_bytes())
+        return front_matter(_skill_md(source))
     except OSError as error:
         raise UsageError(
             f"{path}: {error.strerror}; a skill is a directory with a SKILL.md, and what that refers to"
         ) from None
+    except TooMuch as error:
+        raise UsageError(f"{path}: {error}") from None
     except FsError as error:
         raise UsageError(f"{source}: {error.why}") from None
+
+
+def _skill_md(source: str) -> bytes:
+    with opened_source(source) as directory, opened_inside(directory, SKILL, links=False) as file:
+        if not stat.S_ISREG(file.mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return b"".join(file.pieces(Budget()))
 
 
 def read_seed(given: SeedSpec) -> SeedSource:
@@ -71,28 +84,57 @@ def read_sources(skills: tuple[SeedSpec, ...], seeds: tuple[SeedSpec, ...]) -> l
 
 
 def _read(source: str, *, links: bool) -> dict[PathNames, SeedNode]:
+    walk = _Walk(source, links=links)
     try:
-        return dict(_walk(Path(source).resolve(strict=True), (), (), links=links))
+        with opened_source(source) as top:
+            return dict(walk.nodes(top, (), ()))
     except OSError as error:
-        raise UsageError(f"{error.filename or source}: cannot be seeded: {error.strerror}") from None
-    except RuntimeError:
-        raise UsageError(f"{source}: cannot be seeded: its links lead round in a circle") from None
+        raise walk.refused(error.strerror or str(error)) from None
+    except TooMuch as error:
+        raise walk.refused(str(error)) from None
 
 
-def _walk(
-    path: Path, names: PathNames, above: tuple[tuple[int, int], ...], *, links: bool
-) -> Iterator[tuple[PathNames, SeedNode]]:
-    info = path.stat(follow_symlinks=not links)
-    mode = stat.S_IFMT(info.st_mode) | (info.st_mode & PERMISSIONS)
-    if stat.S_ISLNK(mode):
-        yield names, SeedNode(stat.S_IFLNK | 0o777, FileContent(), os.readlink(os.fsencode(path)))  # noqa: PTH115 (bytes, exactly as the link has them)
-    elif stat.S_ISREG(mode):
-        yield names, SeedNode(mode, FileContent.of(path.read_bytes()))
-    elif not stat.S_ISDIR(mode):
-        raise UsageError(f"{path}: cannot be seeded: neither a file, a directory nor a link")
-    elif (identity := (info.st_dev, info.st_ino)) in above:
-        raise UsageError(f"{path}: cannot be seeded: its links lead round in a circle")
-    else:
-        yield names, SeedNode(mode)
-        for child in sorted(path.iterdir()):
-            yield from _walk(child, (*names, os.fsencode(child.name)), (*above, identity), links=links)
+class _Walk:
+    """Reads everything below *source*. With *links* symbolic links stay links, otherwise they are followed."""
+
+    def __init__(self, source: str, *, links: bool) -> None:
+        self._links = links
+        self._budget = Budget()
+        self._path = Path(source)
+        """What is being read, for the message of an error."""
+
+    def refused(self, why: str) -> UsageError:
+        """Return the error that says what cannot be seeded, and why."""
+        return UsageError(f"{self._path}: cannot be seeded: {why}")
+
+    def nodes(
+        self, node: Opened, names: PathNames, above: tuple[tuple[int, int], ...]
+    ) -> Iterator[tuple[PathNames, SeedNode]]:
+        """Yield *node*, which is at *names* below the source, and what is below it. *above* are its directories."""
+        self._budget.take_name()
+        if stat.S_ISLNK(node.mode):
+            yield names, SeedNode(stat.S_IFLNK | 0o777, FileContent(), node.link_target())
+        elif stat.S_ISREG(node.mode):
+            yield names, SeedNode(node.mode, self._content(node))
+        elif not stat.S_ISDIR(node.mode):
+            raise self.refused("neither a file, a directory nor a link")
+        elif node.identity in above:
+            raise self.refused("its links lead round in a circle")
+        elif len(above) == _DEPTH_MAX:
+            raise self.refused(f"more than {_DEPTH_MAX} directories inside each other")
+        else:
+            yield names, SeedNode(node.mode)
+            yield from self._below(node, names, (*above, node.identity))
+
+    def _below(
+        self, directory: Opened, names: PathNames, above: tuple[tuple[int, int], ...]
+    ) -> Iterator[tuple[PathNames, SeedNode]]:
+        path = self._path
+        for name in directory.names():
+            self._path = path / os.fsdecode(name)
+            with opened_inside(directory, name, links=self._links) as child:
+                yield from self.nodes(child, (*names, name), above)
+        self._path = path
+
+    def _content(self, file: Opened) -> FileContent:
+        return FileContent.of(b"".join(file.pieces(self._budget)))

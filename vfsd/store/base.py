@@ -1,8 +1,8 @@
 """The contract of a store: what a store must do, and what it must not do.
 
 A store keeps the *operations* of :mod:`vfsd.tree.change` durable. It does not interpret a tree and does not cache for
-readers. It answers a commit only when the change survives the death of this process. One test suite (tests/store) runs
-over every store. This page is public and stable.
+readers. It answers a commit only when the change survives the death of this process (``memory:`` is the exception, and
+warns). One test suite (tests/store) runs over every store. This module is a public, stable interface.
 
 A daemon calls ``check``, ``claim`` and ``load``. Then it runs ``Claim.keep`` in one task and ``Claim.commit`` in any
 number of other tasks. It ends with ``Claim.release`` and ``aclose``. A read-only mount needs only ``check`` and

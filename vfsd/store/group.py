@@ -119,7 +119,8 @@ class GroupCommit:
 def _fail(group: Sequence[Ticket], cause: BaseException) -> None:
     """Set an error on all tickets of *group*, whose flush was interrupted by a bug or a cancelled leader.
 
-    No ticket counts as stored then.
+    This is the one error besides InDoubt after which a change may be stored, because nobody can settle it any more: it
+    happens when the daemon is forced to end, or has a bug.
     """
     for ticket in group:
         if ticket.error is None:

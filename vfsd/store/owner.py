@@ -133,6 +133,6 @@ def _started(pid: int) -> int | None:
 
     Raises FileNotFoundError or ProcessLookupError if /proc does not show it, and OSError if /proc cannot be read.
     """
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    after_name = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # a name may have any bytes
     state, started = after_name[0], after_name[19]
-    return None if state in "ZX" else int(started)
+    return None if state in b"ZX" else int(started)

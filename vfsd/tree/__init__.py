@@ -4,6 +4,6 @@
 ``Tree`` applies changes. ``plan_names``, ``plan_attributes``, ``plan_content`` and ``plan_subtree`` plan changes with a
 ``draft``. ``chunks`` does the arithmetic of file content, and ``limits`` checks a change against the limits of a scope.
 
-Of vfsd nothing but ``errors`` and ``clock`` may be imported here; trio, redis and pyfuse3 never (see
+Modules here import only ``errors`` from the rest of vfsd, and never trio, redis or pyfuse3 (see
 ``tests/test_architecture.py``).
 """

@@ -88,10 +88,15 @@ Chunk: TypeAlias = bytes | memoryview
 
 
 class PutChunks(NamedTuple):
-    """Replace *chunks* of file *ino*, by number. A chunk shorter than :data:`CHUNK_SIZE` is followed by zeros."""
+    """Replace *chunks* of file *ino*, by number. A chunk shorter than :data:`CHUNK_SIZE` is followed by zeros.
+
+    *replaced* is how many of them the file had before, as far as the planner says: 0 if it does not. A store may use it
+    to notice that it has lost content.
+    """
 
     ino: int
     chunks: Mapping[int, Chunk]
+    replaced: int = 0
 
 
 class DropChunks(NamedTuple):

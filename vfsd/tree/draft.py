@@ -114,7 +114,9 @@ class Draft:
     def put_chunks(self, ino: int, chunks: Mapping[int, Chunk]) -> None:
         """Replace chunks of *ino*."""
         if chunks:
-            self._content.append(PutChunks(ino, dict(chunks)))
+            inode = self.tree.inodes.get(ino)
+            replaced = len(chunks.keys() & inode.chunks.keys()) if inode is not None else 0
+            self._content.append(PutChunks(ino, dict(chunks), replaced))
 
     def drop_chunks(self, ino: int, numbers: tuple[int, ...] | None) -> None:
         """Remove chunks of *ino*, so that they read as zeros: those with these *numbers*, or all (None)."""

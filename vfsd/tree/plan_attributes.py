@@ -4,6 +4,7 @@ Sources: :manpage:`inode(7)`, :manpage:`truncate(2)`, :manpage:`utimensat(2)`, :
 """
 
 import errno
+import stat
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -76,6 +77,17 @@ def _plan_truncate(draft: Draft, ino: int, fields: dict[str, Any]) -> Change:
         draft.put_chunks(ino, shorter)
         draft.drop_chunks(ino, dropped)
     return draft.change(grows=size > present.size)
+
+
+def plan_truncate(tree: Tree, ino: int, now_ns: int, *, drop_privileges: bool) -> Change:
+    """Plan that file *ino* becomes empty; with *drop_privileges* it also loses its set-user-ID and set-group-ID bits.
+
+    That is what Linux does when somebody without CAP_FSETID truncates a file (fs/attr.c, ``setattr_should_drop_sgid``).
+    For a truncation by open(O_TRUNC) it leaves that to the file system. Errors: as for :func:`plan_setattr`.
+    """
+    mode = tree.inode(ino).attributes.mode
+    kept = mode & ~(stat.S_ISUID | stat.S_ISGID) if drop_privileges else mode
+    return plan_setattr(tree, ino, NewAttributes(size=0, mode=None if kept == mode else kept), now_ns)
 
 
 def plan_setxattr(tree: Tree, ino: int, name: bytes, value: bytes, now_ns: int) -> Change:

@@ -150,6 +150,28 @@ def a_write_by_another_user_clears_set_user_id(workdir: Path) -> None:
     assert file.read_bytes() == b"content"
 
 
+def a_truncation_on_open_by_another_user_clears_set_user_id(workdir: Path) -> None:
+    workdir.chmod(0o755)
+    modes = {"both": (0o6777, 0o777), "no group execute": (0o6767, 0o767), "plain": (0o666, 0o666)}
+    for name, (before, _) in modes.items():
+        (workdir / name).write_bytes(b"content")
+        os.chown(workdir / name, 1000, 1000)
+        (workdir / name).chmod(before)
+    with opened(workdir, os.O_RDONLY) as here, unprivileged():
+        for name in modes:
+            os.close(os.open(name, os.O_WRONLY | os.O_TRUNC, dir_fd=here))
+    assert {name: permissions(workdir / name) for name in modes} == {name: after for name, (_, after) in modes.items()}
+    assert all((workdir / name).stat().st_size == 0 for name in modes)
+
+
+def a_truncation_on_open_by_the_superuser_keeps_set_user_id(workdir: Path) -> None:
+    file = workdir / "file"
+    file.write_bytes(b"content")
+    file.chmod(0o6755)
+    file.write_bytes(b"")
+    assert permissions(file) == 0o6755
+
+
 def a_change_of_owner_clears_set_user_id(workdir: Path) -> None:
     """chown(2) requires it for an unprivileged caller. The kernel does it for root too."""
     file = workdir / "file"

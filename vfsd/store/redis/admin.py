@@ -5,7 +5,7 @@ and destroy scopes. All methods block: call them in a worker thread.
 """
 
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import redis
@@ -77,6 +77,15 @@ class RedisAdmin:
     def script(self, body: bytes, keys: tuple[bytes, ...], *arguments: bytes | str | int) -> Any:
         """Run the Lua script *body*, and return its answer. Raises as :meth:`execute`."""
         return self.execute("EVAL", body, len(keys), *keys, *arguments)
+
+    def scan(self, key: bytes, count: int) -> Iterator[dict[bytes, bytes]]:
+        """Yield the fields and values of the hash at *key*, about *count* at a time. Raises as :meth:`execute`."""
+        cursor = 0
+        while True:
+            cursor, fields = self.execute("HSCAN", key, cursor, "COUNT", count)
+            yield fields
+            if not cursor:
+                return
 
     def close(self) -> None:
         """Close all administrative connections."""

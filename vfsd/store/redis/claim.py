@@ -6,7 +6,7 @@ not fit fails alone. On a full server a change that needs no memory is sent as a
 Every transaction has a number, ``seq``. A transaction without an answer is *in doubt* until the connection is up again:
 then the header says which number was stored last. A server may come back without commits that it acknowledged (an
 append-only file that is flushed every second, a failover). So the last transactions are remembered, and stored again
-then. A commit whose result is unknown is never answered as stored or as failed.
+then. If the result is unknown, the caller gets InDoubt: never success, never a plain failure.
 """
 
 import logging
@@ -24,8 +24,19 @@ from vfsd.store.redis.connection import FencedConnection
 from vfsd.store.redis.durability import DurabilityWait
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
-from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
-from vfsd.store.redis.transaction import ExecResult, Outcome, commands, decode, encode, next_ino, watched_epoch
+from vfsd.store.redis.lease import clock
+from vfsd.store.redis.resp import ConnectionLost, ReplyError, RespConnection, RespRequest
+from vfsd.store.redis.transaction import (
+    ExecResult,
+    Outcome,
+    Watched,
+    add_watch,
+    commands,
+    decode,
+    encode,
+    next_ino,
+    watched,
+)
 from vfsd.tree.change import Change, Chunk, copy_views
 
 _log = logging.getLogger(__name__)
@@ -81,6 +92,7 @@ class RedisClaim(Claim):
         self._group = GroupCommit(self._flush, options.timeout)
         self._seq = 0
         self._next_ino = 0
+        self._watched: Watched | None = None
         self._remembered = _Remembered()
         self._doubt: UnansweredTransaction | None = None
         self._connection = FencedConnection(admin, self.scope, self.owner.token, options.timeout, self)
@@ -140,8 +152,11 @@ class RedisClaim(Claim):
         changes = [ticket.change for ticket in tickets]
         while True:
             link = self._connection.link or await self._connection.usable(deadline)
+            if clock() > self._connection.lease.ends:
+                await self._connection.claim_again(deadline)
+                continue
             seq, following = self._seq + 1, next_ino(changes, self._next_ino)
-            request = encode(self._connection.keys, changes, self._header(seq, following))
+            request, content = encode(self._connection.keys, changes, self._header(seq, following))
             meanwhile = copy_views(changes) if request.has_large_values else ()
             try:
                 replies = await link.call(request, deadline, alone=self._group.pending == 1, meanwhile=meanwhile)
@@ -149,7 +164,7 @@ class RedisClaim(Claim):
                 if await self._settle(lost, seq, changes, deadline):
                     return
                 continue
-            outcome = decode(replies)
+            outcome = decode(replies, content)
             if outcome.result is ExecResult.STORED:
                 self._note_stored(seq, changes, following, request.size)
             ours = self._is_ours(outcome)
@@ -174,21 +189,38 @@ class RedisClaim(Claim):
         self._remembered.add(seq, changes, size)
 
     def _is_ours(self, outcome: Outcome) -> bool:
-        """Whether the scope is still ours. Raises Fenced if there is foreign data under the scope's keys.
+        """Whether the scope is still ours. Raises Fenced if another program has changed the scope's keys.
 
-        Whatever the result, the header is watched again, but that protects us only if the epoch in it is still ours.
+        Whatever the result, the scope is watched again, but that protects us only if the epoch in it is still ours.
         If it is not, bringing the connection up finds out whose the scope is.
         """
         if outcome.result is ExecResult.PARTIAL:
-            reason = Fenced(f"scope {self.scope}: foreign data under its keys ({outcome.why})")
-            raise self._connection.lose(reason)
-        return self._holds(outcome.epoch)
+            raise self._lose_changed(outcome.why)
+        return self._holds(outcome.watched, stored=outcome.result is ExecResult.STORED)
 
-    def _holds(self, epoch: Reply) -> bool:
-        ours: bool = epoch == self._connection.epoch
-        if not ours:
+    def _holds(self, now: Watched, *, stored: bool) -> bool:
+        """Whether the epoch in *now* is ours. Raises Fenced if records are missing and *stored* does not explain it."""
+        if now.epoch != self._connection.epoch:
             self._connection.drop(StoreUnreachable(f"the epoch of scope {self.scope} has changed"))
-        return ours
+            return False
+        if not stored:
+            self._raise_if_changed(now)
+        self._watched = now
+        return True
+
+    def _raise_if_changed(self, now: Watched) -> None:
+        """Raise Fenced, for good, if there are other numbers of records than after the last transaction."""
+        known, keys = self._watched, self._connection.keys
+        if known is None or known[1:] == now[1:]:
+            return
+        numbers = ((keys.inodes, known.inodes, now.inodes), (keys.entries, known.entries, now.entries))
+        changed = [f"{key.decode()} had {had} fields and has {has}" for key, had, has in numbers if had != has]
+        raise self._lose_changed(", ".join(changed))
+
+    def _lose_changed(self, how: str) -> Fenced:
+        """Give the scope up for good because its keys are not what was stored, and return the reason."""
+        what = f"another program has changed scope {self.scope} in the store {self._connection.label} ({how})"
+        return self._connection.lose(Fenced(f"{what}: copy what you need from this mount before you unmount it"))
 
     # --- refusals
 
@@ -225,9 +257,12 @@ class RedisClaim(Claim):
             if not await self._settle(lost, seq, [ticket.change], deadline):
                 await self._store([ticket], deadline)
             return
-        answer, ours = replies[0], self._holds(watched_epoch(replies))
-        if not isinstance(answer, ReplyError) and answer[0] == b"stored":
+        answer = replies[0]
+        stored = not isinstance(answer, ReplyError) and answer[0] == b"stored"
+        if stored:
             self._note_stored(seq, [ticket.change], next_ino([ticket.change], self._next_ino), request.size)
+        ours = self._holds(watched(replies), stored=stored)
+        if stored:
             return
         if isinstance(answer, ReplyError) and ours:
             error = refusal(self._connection.label, str(answer))
@@ -236,17 +271,21 @@ class RedisClaim(Claim):
         await self._store([ticket], deadline)
 
     def _shrinking(self, change: Change, seq: int) -> RespRequest:
-        """Return *change* as a script call. The script writes to the watched header, so it must be watched again."""
-        keys = self._connection.keys
-        words: list[Chunk] = [b"EVAL", scripts.SHRINK, b"1", keys.scope, self._connection.epoch]
+        """Return *change* as a script call. The script writes to watched keys, so they must be watched again.
+
+        No WATCH protects a script: so it is told how many inodes and entries it must find.
+        """
+        keys, known = self._connection.keys, self._watched
+        assert known is not None, "a transaction was refused before this"
+        words: list[Chunk] = [b"EVAL", scripts.SHRINK, b"3", keys.scope, keys.inodes, keys.entries]
+        words += (self._connection.epoch, str(known.inodes).encode(), str(known.entries).encode())
         counted: list[Chunk] = [b"HSET", keys.scope, b"seq", b"%d" % seq]
-        for command in (*commands(keys, change.ops), counted):
+        for command in (*(command.words for command in commands(keys, change.ops)), counted):
             words += (b"%d" % len(command), *command)
         request = RespRequest()
         request.add(*words)
         request.add(b"UNWATCH")
-        request.add(b"WATCH", keys.scope)
-        request.add(b"HGET", keys.scope, b"epoch")
+        add_watch(request, keys)
         return request
 
     # --- unanswered commits, and commits that a server has lost
@@ -268,8 +307,11 @@ class RedisClaim(Claim):
         self._connection.drop_overdue(deadline)
         raise doubt
 
-    async def recover(self, link: RespConnection, seq: int, next_ino: int) -> None:
+    async def recover(self, link: RespConnection, seq: int, next_ino: int, now: Watched) -> None:
         """See :class:`~vfsd.store.redis.connection.Recovery`."""
+        if seq == self._seq:  # nothing was lost, and nothing stored without an answer: the records must be as we know
+            self._raise_if_changed(now)
+        self._watched = now
         self._next_ino = max(self._next_ino, next_ino)
         self._resolve_doubt(seq)
         if seq < self._seq:
@@ -287,7 +329,7 @@ class RedisClaim(Claim):
             doubt.stored = seq >= doubt.seq
             if doubt.stored:
                 following = next_ino(doubt.changes, self._next_ino)
-                size = encode(self._connection.keys, doubt.changes, ()).size
+                size = encode(self._connection.keys, doubt.changes, ()).request.size
                 self._note_stored(doubt.seq, doubt.changes, following, size)
             doubt.resolved.set()
 
@@ -305,9 +347,11 @@ class RedisClaim(Claim):
         for number, changes in missing:
             header = (b"seq", b"%d" % number, b"next", b"%d" % self._next_ino)
             deadline = trio.current_time() + self._timeout
-            outcome = decode(await link.call(encode(self._connection.keys, changes, header), deadline))
+            request, content = encode(self._connection.keys, changes, header)
+            outcome = decode(await link.call(request, deadline), content)
             if outcome.result is ExecResult.REFUSED:
                 raise refusal(label, outcome.why)
             if outcome.result is not ExecResult.STORED:
                 raise self._connection.disturbed()
+            self._watched = outcome.watched
         _log.warning("the store %s had lost %d acknowledged commits: stored again", label, len(missing))

@@ -20,8 +20,9 @@ from vfsd.store.redis import scripts
 from vfsd.store.redis.admin import RedisAdmin
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.lease import Lease, clock
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
-from vfsd.store.redis.transaction import watch
+from vfsd.store.redis.transaction import Watched, watch, watched
 
 _log = logging.getLogger(__name__)
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -31,8 +32,10 @@ _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 class Recovery(Protocol):
     """What must be done with commits when the link comes up again, or never will."""
 
-    async def recover(self, link: RespConnection, seq: int, next_ino: int) -> None:
+    async def recover(self, link: RespConnection, seq: int, next_ino: int, now: Watched) -> None:
         """Settle unanswered commits. *seq* and *next_ino* are what the header says; *link* has an armed fence.
+
+        *now* is what is watched.
 
         Raises ConnectionLost, StoreError; Fenced if the scope must be given up.
         """
@@ -44,8 +47,8 @@ class Recovery(Protocol):
 class FencedConnection:
     """The connection to *admin*'s server, for the owner of *scope* with *token*. No call takes longer than *timeout* s.
 
-    ``link`` is the connection while it is up. ``epoch`` is the epoch that every commit must find in force. *recovery*
-    settles commits.
+    ``link`` is the connection while it is up. ``epoch`` is the epoch that every commit must find in force. ``lease``
+    tells others that the owner lives. *recovery* settles commits.
     """
 
     def __init__(self, admin: RedisAdmin, scope: str, token: str, timeout: float, recovery: Recovery) -> None:
@@ -53,6 +56,7 @@ class FencedConnection:
         self.label = admin.label
         self.epoch = b""
         self.link: RespConnection | None = None
+        self.lease = Lease(scope, lambda: admin.execute(*self.renewal()))
         self._scope = scope
         self._token = token
         self._admin = admin
@@ -148,19 +152,43 @@ class FencedConnection:
         self._down = trio.Event()
         self._announce(StoreUnreachable("up"))
 
+    async def claim_again(self, deadline: float) -> None:
+        """Take a new epoch and a new lease over the link that is up, because the lease has ended.
+
+        The process was stopped, or its host slept, or the server was away. If that fails, the link is dropped. Raises
+        Fenced if another owner has claimed the scope.
+        """
+        assert self.link is not None, "the caller has the link"
+        why: StoreError = StoreUnreachable(f"the store {self.label} did not renew the lease in time")
+        with trio.move_on_at(deadline):
+            try:
+                await self._reclaim(self.link)
+            except Fenced:
+                raise
+            except StoreError as error:
+                why = error
+            except ConnectionLost as error:
+                why = StoreUnreachable(f"lost the store {self.label}: {error}")
+            else:
+                return
+        self.drop(why)
+
     async def _reclaim(self, link: RespConnection) -> None:
+        asked = clock()
         request = RespRequest()
         lease_ms = b"%d" % (LEASE_SECONDS * 1000)
         token = self._token.encode()
         request.add(b"EVAL", scripts.RECLAIM, b"2", self.keys.scope, self.keys.lease, token, lease_ms)
-        answer = await self._ask(link, request)
+        answer = (await self._ask(link, request))[0]
         if answer[0] != b"claimed":
             raise self.lose(self._reason(answer))
+        self.lease.granted(asked)
         seq, next_ino = self._counters(answer)
         self.epoch = answer[1]
-        if await self._ask(link, watch(self.keys)) != self.epoch:
+        now = watched(await self._ask(link, watch(self.keys)))
+        if now.epoch != self.epoch:
             raise self.disturbed()
-        await self._recovery.recover(link, seq, next_ino)
+        await self._recovery.recover(link, seq, next_ino, now)
 
     def disturbed(self) -> StoreUnreachable:
         """Return the error for a header that somebody changed while the link was brought up."""
@@ -175,13 +203,13 @@ class FencedConnection:
                 f"the header {self.keys.scope.decode()} has no readable seq and next: restore them from a backup"
             ) from None
 
-    async def _ask(self, link: RespConnection, request: RespRequest) -> Reply:
-        """Return the last reply to *request*. Raises the StoreError for an error among the replies."""
+    async def _ask(self, link: RespConnection, request: RespRequest) -> list[Reply]:
+        """Return the replies to *request*. Raises the StoreError for an error among the replies."""
         replies = await link.call(request, trio.current_time() + self._timeout)
         for reply in replies:
             if isinstance(reply, ReplyError):
                 raise refusal(self.label, str(reply))
-        return replies[-1]
+        return replies
 
     def _reason(self, answer: Sequence[Reply]) -> Fenced:
         """Return why a script answered that the scope is not ours."""
@@ -200,7 +228,7 @@ class FencedConnection:
     async def keep(self) -> None:
         """Bring the link up whenever it is down, and renew the lease, until the scope is lost."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._renew_lease)
+            nursery.start_soon(self._keep_lease)
             while self._lost is None:
                 await self._down.wait()
                 await self._bring_up_with_retries()
@@ -228,22 +256,8 @@ class FencedConnection:
             await trio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
             attempt += 1
 
-    async def _renew_lease(self) -> None:
-        while True:
-            await trio.sleep(LEASE_SECONDS / 3)
-            try:
-                answer = await trio.to_thread.run_sync(self._renew, abandon_on_cancel=True)
-            except StoreError as error:
-                _log.info("could not renew the lease of scope %s: %s", self._scope, error)
-                continue
-            except Exception:  # noqa: BLE001 (a bug here must not end the mount either)
-                _log.exception("renewing the lease of scope %s failed by a bug", self._scope)
-                continue
-            if answer[0] != b"renewed":
-                self.lose(self._reason(answer))
-
-    def _renew(self) -> Reply:
-        return self._admin.execute(*self.renewal())
+    async def _keep_lease(self) -> None:
+        self.lose(self._reason(await self.lease.keep()))
 
     def renewal(self) -> tuple[bytes | str | int, ...]:
         """Return the command that renews the lease, for redis-py to send."""

@@ -16,7 +16,8 @@ class Keys:
         self.inodes = prefix + b"inodes"
         self.entries = prefix + b"entries"
         self.lease = prefix + b"lease"
-        self.data = (prefix + b"data:%d").__mod__
+        self.data_prefix = prefix + b"data:"
+        self.data = (self.data_prefix + b"%d").__mod__
         """``data(ino)`` is the key of the hash that holds the chunks of inode *ino*. Every commit of content calls it,
         so it is the ``%`` operator of bytes itself, without a Python function around it. That is safe, because the name
         of a scope has no percent sign."""

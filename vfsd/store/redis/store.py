@@ -37,7 +37,8 @@ from vfsd.tree.change import CHUNK_SIZE, Limits
 
 T = TypeVar("T")
 
-_KEYS_PER_UNLINK = 500
+_FILES_PER_SLICE = 100
+"""How many files one step of :meth:`RedisStore.drop` deletes: Redis needs less than a millisecond for them."""
 
 
 class RedisStore(Store):
@@ -59,7 +60,7 @@ class RedisStore(Store):
         if not await _in_thread(lambda: self._is_new(scope)):
             await self._check_header(scope)
         created = await _in_thread(lambda: self._claim(scope, owner, terms))
-        limits = await _in_thread(lambda: self._update_limits(scope, terms.limits))
+        limits = await _in_thread(lambda: self._update_limits(scope, owner, terms.limits))
         claim = RedisClaim(self._admin, Claimed(scope, owner, limits, created), self._options)
         self._claims.append(claim)
         await claim.connect()
@@ -81,11 +82,11 @@ class RedisStore(Store):
         *dead_epoch* is the epoch of an owner that has certainly ended: the claim need not wait for its lease.
         """
         keys = Keys(scope)
-        if terms.create and not self._admin.execute("SISMEMBER", SCOPES, scope):  # a full server refuses every SADD
-            self._admin.execute("SADD", SCOPES, scope)
+        if terms.create and not self._admin.execute("SISMEMBER", SCOPES, scope):
+            self._admin.execute("SADD", SCOPES, scope)  # a full server refuses this, so it gets no new scope
         answer = self._admin.script(
             scripts.CLAIM,
-            (keys.scope, keys.lease),
+            (keys.scope, keys.lease, SCOPES),
             owner.to_json(),
             owner.token,
             LEASE_SECONDS * 1000,
@@ -95,16 +96,25 @@ class RedisStore(Store):
             FORMAT,
             CHUNK_SIZE,
             clock.now(),
+            scope,
         )
         if answer[0] == b"missing":
             raise ScopeMissing(f"there is no scope {scope} in the store {self.label}")
+        if answer[0] == b"dropping":
+            raise ScopeBusy(
+                f"scope {scope} is being destroyed in the store {self.label}: mount it again when that is done;"
+                f" if nobody destroys it any longer, finish with 'vfsd destroy {scope}'"
+            )
         if answer[0] == b"busy":
             _raise_if_alive(scope, answer[2])
             return self._claim(scope, owner, terms, answer[1])
         return bool(answer[2] == b"1")
 
-    def _update_limits(self, scope: str, changes: Limits) -> Limits:
-        """Change the limits of a scope that is claimed, and return the limits in force."""
+    def _update_limits(self, scope: str, owner: Owner, changes: Limits) -> Limits:
+        """Change the limits of a scope that *owner* has claimed, and return the limits in force.
+
+        If the claim is lost already, nothing changes: connecting finds that out.
+        """
         header = Keys(scope).scope
         try:
             present = unpack_limits(self._admin.execute("HGET", header, "limits") or "{}")
@@ -112,7 +122,7 @@ class RedisStore(Store):
             raise ScopeDamaged(f"the header {header.decode()} of scope {scope} is not readable ({error})") from None
         limits = present.changed_by(changes)
         if limits != present:
-            self._admin.execute("HSET", header, "limits", pack_limits(limits))
+            self._admin.script(scripts.SET_LIMITS, (header,), owner.token, pack_limits(limits))
         return limits
 
     async def load(self, scope: str) -> AsyncIterator[Batch]:
@@ -177,6 +187,8 @@ class RedisStore(Store):
     def _drop(self, scope: str, dead_epoch: bytes = b"") -> None:
         """Fence *scope* and mark it, then delete its keys. The header is last, so an interrupted drop can be repeated.
 
+        Others use the server meanwhile, so content is deleted in slices. Each step does nothing if the scope is no
+        longer marked: then another process has finished, and there may be a new scope of this name.
         *dead_epoch* is the epoch of an owner that has certainly ended.
         """
         keys = Keys(scope)
@@ -187,13 +199,11 @@ class RedisStore(Store):
             _raise_if_alive(scope, answer[2])
             self._drop(scope, answer[1])
             return
-        inos = [int(ino) for ino in self._admin.execute("HKEYS", keys.inodes)]
-        for start in range(0, len(inos), _KEYS_PER_UNLINK):
-            data = (keys.data(ino) for ino in inos[start : start + _KEYS_PER_UNLINK])
-            self._admin.execute("UNLINK", *data)
-        self._admin.execute("UNLINK", keys.entries, keys.inodes)
-        self._admin.execute("UNLINK", keys.scope)
-        self._admin.execute("SREM", SCOPES, scope)
+        for fields in self._admin.scan(keys.inodes, _FILES_PER_SLICE):
+            data = (keys.data_prefix + ino for ino in fields)  # also of a damaged scope, where it may be no number
+            if not self._admin.script(scripts.DROP_SLICE, (keys.scope, *data)):
+                return
+        self._admin.script(scripts.FINISH_DROP, (keys.scope, SCOPES, keys.inodes, keys.entries), scope)
 
     async def aclose(self) -> None:
         """See :meth:`Store.aclose`."""
@@ -218,5 +228,5 @@ def _raise_if_alive(scope: str, owner_json: bytes) -> None:
 
 
 def open_store(url: str, options: StoreOptions) -> Store:
-    """Return the store that a ``redis://``, ``rediss://`` or ``unix://`` URL names."""
+    """Return the store that a ``redis://``, ``rediss://``, ``redis+sentinel://`` or ``unix://`` URL names."""
     return RedisStore(url, options)

@@ -1,0 +1,117 @@
+"""The log of a daemon: who may read it, what it may contain, and that it follows a rotation.
+
+No content of a file and no control character gets into it. A bug's exception may quote what it was handling, so only
+its type and its traceback are logged, whoever logs it.
+"""
+
+import contextlib
+import logging
+import logging.handlers
+import os
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from io import TextIOWrapper
+from pathlib import Path
+from types import TracebackType
+from typing import TypeAlias
+
+from vfsd.config import MountConfig
+from vfsd.errors import UsageError
+from vfsd.printable import printable
+
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_LEVELS = (logging.INFO, logging.DEBUG)
+_MODE = 0o640
+_FOLLOW_SECONDS = 1.0
+
+_ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+def create_log_file(path: str) -> None:
+    """Create the log file now, while an error can still be printed. Raises UsageError."""
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        os.close(_opener(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write the log file {path}: {error.strerror}; choose another with --log-file"
+        ) from None
+
+
+def start_logging(config: MountConfig, log_file: str | None, *, take_streams: bool) -> None:
+    """Log to *log_file*, or to stderr. With *take_streams* stdout and stderr of this process go to the file too."""
+    handler = LogFile(log_file, take_streams=take_streams) if log_file else logging.StreamHandler()
+    handler.setFormatter(_Formatter(_FORMAT))
+    logging.basicConfig(level=_LEVELS[min(config.verbosity, 1)], handlers=[handler])
+    logging.getLogger("vfsd.fuse.trace").setLevel(logging.DEBUG if config.debug else logging.INFO)
+    logging.getLogger("pyfuse3").setLevel(logging.INFO)
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, _MODE)
+
+
+class LogFile(logging.handlers.WatchedFileHandler):
+    """A log file, readable by its owner and group only. After a rotation the daemon goes on in a new file.
+
+    With *take_streams* the descriptors 1 and 2 lead to the same file, also after a rotation: libfuse, a crash of the
+    interpreter and the dump of threads write there. A record notices a rotation. A daemon may log nothing for hours,
+    so a thread looks every second too.
+    """
+
+    def __init__(self, path: str, *, take_streams: bool) -> None:
+        self._take_streams = take_streams
+        super().__init__(path, encoding="utf-8", errors="backslashreplace")
+        if take_streams:
+            threading.Thread(target=self._follow, name="log rotation", daemon=True).start()
+
+    def _open(self) -> TextIOWrapper:
+        stream = open(self.baseFilename, "a", encoding=self.encoding, errors=self.errors, opener=_opener)  # noqa: SIM115 (a Path has no opener)
+        if self._take_streams:
+            for descriptor in (1, 2):
+                os.dup2(stream.fileno(), descriptor)
+        return stream
+
+    def _follow(self) -> None:
+        while True:
+            time.sleep(_FOLLOW_SECONDS)
+            with self._locked(), contextlib.suppress(OSError):  # the next look, or the next record, tries again
+                self.reopenIfNeeded()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.acquire()
+        try:
+            yield
+        finally:
+            self.release()
+
+
+class _Formatter(logging.Formatter):
+    """Makes one line of each message. A record with ``lines`` (see ``extra`` of :mod:`logging`) may have several."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the library's name)
+        several = getattr(record, "lines", False)
+        parts = record.message.split("\n") if several else [record.message]
+        record.message = "\n".join(map(printable, parts))
+        return super().formatMessage(record)
+
+    def formatException(self, ei: _ExcInfo) -> str:  # noqa: N802 (the library's name)
+        """Return where the exception was raised, and its type. Its text is left out: it may quote content."""
+        return "" if ei[1] is None else "\n".join(_described(ei[1], set()))
+
+
+def _described(error: BaseException, known: set[int]) -> Iterator[str]:
+    """Yield the lines for *error*, for what it came from, and for the members of a group."""
+    known.add(id(error))
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None and id(cause) not in known:
+        yield from _described(cause, known)
+        yield "which led to:"
+    yield "Traceback (most recent call last):"
+    yield "".join(traceback.format_tb(error.__traceback__)).rstrip("\n")
+    yield f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+    for member in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        yield from ("  | " + line for block in _described(member, known) for line in block.split("\n"))
