@@ -18,14 +18,8 @@ BELOW = {
     "clock": (),
     "printable": (),
     "busy_poll": (),
-<<<<<<< HEAD
-    "printable": (),
-    "tree": ("errors", "clock"),
-    "store": ("tree", "clock", "busy_poll"),
-=======
     "tree": ("errors",),
     "store": ("tree", "clock", "busy_poll", "printable"),
->>>>>>> origin/main
     "config": ("store",),
     "scope": ("config",),
     "seeds": ("scope",),
@@ -35,7 +29,7 @@ BELOW = {
     "control": ("files", "control.protocol"),
     "host": ("config",),
     "client": ("control.protocol", "host"),
-    "daemon": ("fuse", "control", "host", "printable"),
+    "daemon": ("fuse", "control", "host"),
     "cli": ("daemon", "client"),
     "__main__": ("cli",),
 }

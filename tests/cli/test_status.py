@@ -207,7 +207,7 @@ def test_scopes_shows_a_name_and_an_owner_that_would_control_the_terminal_as_esc
         listed = mounted.vfsd("scopes")
         assert listed.returncode == 8
         assert r"host host\x1b]0;owned\x07" in listed.stdout
-        assert r"at /mnt\n\u202e" in listed.stdout
+        assert r"at /mnt\x0a\xe2\x80\xae" in listed.stdout
         assert r"\x1b[2J\xff" in listed.stdout
         assert all(line.isprintable() for line in (*listed.stdout.split("\n"), *listed.stderr.split("\n")))
         assert len(listed.stdout.splitlines()) == 2

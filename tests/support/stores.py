@@ -168,7 +168,7 @@ class RedisBackend(DurableBackend):
 
     def expire_lease(self, scope: str) -> None:
         """End the lease if there is one."""
-        with self._client() as client:
+        with self.client() as client:
             client.delete(f"vfsd:{{{scope}}}:lease")
 
     def lease_end(self, scope: str) -> int:

@@ -10,11 +10,7 @@ from typing import Any
 
 import click
 
-<<<<<<< HEAD
-from vfsd.cli.output import echo
-=======
 from vfsd.cli.output import say
->>>>>>> origin/main
 from vfsd.errors import VfsdError, exit_status_of
 
 COMMANDS = {
@@ -68,9 +64,5 @@ def main() -> Any:
     try:
         return root(prog_name="vfsd")
     except VfsdError as error:
-<<<<<<< HEAD
-        echo(f"vfsd: {error}", err=True)
-=======
         say(f"vfsd: {error}", err=True)
->>>>>>> origin/main
         sys.exit(exit_status_of(error))

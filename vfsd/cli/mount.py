@@ -12,11 +12,7 @@ from typing import Any, Self
 
 import click
 
-<<<<<<< HEAD
-from vfsd.cli.output import echo
-=======
 from vfsd.cli.output import say
->>>>>>> origin/main
 from vfsd.cli.parsing import (
     MOST,
     check_paths_outside,
@@ -178,19 +174,11 @@ def _mount(config: MountConfig, *, nonempty: bool, foreground: bool) -> None:
     with _reserve(config.mountpoint) as reservation:
         if _is_mounted(config):
             _check_no_seeds(config)
-<<<<<<< HEAD
-            echo(f"scope {config.scope} is already mounted at {config.mountpoint}")
-=======
             say(f"scope {config.scope} is already mounted at {config.mountpoint}")
->>>>>>> origin/main
             return
         _take_back(config)
         for note in mountpoints.make_ready(config.mountpoint, nonempty=nonempty):
-<<<<<<< HEAD
-            echo(note, err=True)
-=======
             say(note, err=True)
->>>>>>> origin/main
         if foreground:
             run_foreground(config, reservation)
             return
@@ -282,11 +270,7 @@ class _Progress:
             return
         self._end_bar()
         text = next(message[kind] for kind in ("note", "warning", "ready") if kind in message)
-<<<<<<< HEAD
-        echo(text if "ready" in message else f"vfsd: {text}", err="ready" not in message)
-=======
         say(text if "ready" in message else f"vfsd: {text}", err="ready" not in message)
->>>>>>> origin/main
 
     def _show_bar(self, done: int, total: int) -> None:
         if self._bar is None:

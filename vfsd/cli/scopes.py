@@ -8,11 +8,7 @@ from typing import Any, TypeVar
 import click
 import trio
 
-<<<<<<< HEAD
-from vfsd.cli.output import echo
-=======
 from vfsd.cli.output import say
->>>>>>> origin/main
 from vfsd.cli.parsing import parse_scope, parse_store
 from vfsd.errors import ScopeDamaged
 from vfsd.store.base import ScopeSummary, Store, StoreOptions
@@ -31,10 +27,9 @@ def scopes(store: str | None, as_json: bool) -> None:
     summaries = _with_store(store, lambda opened: opened.scopes())
     if as_json:
         click.echo(json.dumps([_json_object(summary) for summary in summaries], indent=2))
-<<<<<<< HEAD
     else:
         for summary in summaries:
-            echo(_line(summary))
+            say(_line(summary))
     _raise_if_damaged(summaries)
 
 
@@ -43,13 +38,6 @@ def _line(summary: ScopeSummary) -> str:
     state = f"mounted: {summary.owner.describe()}" if summary.owner else "not mounted"
     damage = f"  damaged: {summary.damage.key}: {summary.damage.why}" if summary.damage else ""
     return f"{summary.name}  {summary.files} files  made {created:%Y-%m-%d %H:%M:%S}Z  {state}{damage}"
-=======
-        return
-    for summary in summaries:
-        created = dt.datetime.fromtimestamp(summary.created_ns / 1e9, dt.UTC)
-        state = f"mounted: {summary.owner.describe()}" if summary.owner else "not mounted"
-        say(f"{summary.name}  {summary.files} files  made {created:%Y-%m-%d %H:%M:%S}Z  {state}")
->>>>>>> origin/main
 
 
 def _json_object(summary: ScopeSummary) -> dict[str, Any]:
@@ -79,11 +67,7 @@ def destroy(scope: str, store: str | None, yes: bool) -> None:
     if not yes:
         click.confirm(f"Delete all files of scope {name} for good?", abort=True)
     _with_store(store, lambda opened: opened.drop(name))
-<<<<<<< HEAD
-    echo(f"destroyed scope {name}")
-=======
     say(f"destroyed scope {name}")
->>>>>>> origin/main
 
 
 def _with_store(option: str | None, use: Callable[[Store], Awaitable[T]]) -> T:

@@ -12,11 +12,7 @@ from typing import NoReturn
 
 import click
 
-<<<<<<< HEAD
-from vfsd.cli.output import echo
-=======
 from vfsd.cli.output import say
->>>>>>> origin/main
 from vfsd.cli.parsing import parse_skill
 from vfsd.client.results import Seeds
 from vfsd.client.vfs import Vfs, connect
@@ -92,11 +88,7 @@ def _add_from_stdin(vfs: Vfs, text: str) -> tuple[str, bool]:
 
 
 def _print_seeded(dest: str, changed: bool) -> None:
-<<<<<<< HEAD
-    echo(f"seeded {dest}" if changed else f"{dest} is already seeded, with the same content")
-=======
     say(f"seeded {dest}" if changed else f"{dest} is already seeded, with the same content")
->>>>>>> origin/main
 
 
 @skill.command("list")
@@ -119,16 +111,6 @@ def list_(mountpoint: str, as_json: bool) -> None:
 def _print_seeds(seeds: Seeds) -> None:
     for listed in seeds.skills:
         description = " ".join(listed.description.split())
-<<<<<<< HEAD
-        echo(f"{listed.dir or '/'}  {listed.name}, {len(listed.files)} files: {description}")
-    meanings = {"shadows": "hides a stored file", "kept": "a stored file is shown in its place"}
-    for file in seeds.seeds:
-        if file.state in meanings:
-            echo(f"{file.path}  {meanings[file.state]}")
-    in_skills = {f"{listed.dir}/{name}".lstrip("/") for listed in seeds.skills for name in listed.files}
-    others = sum(file.path not in in_skills for file in seeds.seeds)
-    click.echo(f"{len(seeds.skills)} skills, {others} other seeds")
-=======
         say(f"{listed.dir or '/'}  {listed.name}, {len(listed.files)} files: {description}")
     meanings = {"shadows": "hides a stored file", "kept": "a stored file is shown in its place"}
     for file in seeds.seeds:
@@ -137,7 +119,6 @@ def _print_seeds(seeds: Seeds) -> None:
     in_skills = {f"{listed.dir}/{name}".lstrip("/") for listed in seeds.skills for name in listed.files}
     others = sum(file.path not in in_skills for file in seeds.seeds)
     say(f"{len(seeds.skills)} skills, {others} other seeds")
->>>>>>> origin/main
 
 
 @skill.command()

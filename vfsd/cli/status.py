@@ -7,18 +7,11 @@ from typing import Any
 import click
 
 from vfsd import clock
-<<<<<<< HEAD
-from vfsd.cli.output import echo
-from vfsd.client.connection import NoAnswer, ask
-from vfsd.host import mountpoint as mountpoints
-from vfsd.host import registrations
-=======
 from vfsd.cli.output import say
 from vfsd.client.connection import NoAnswer, ask
 from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
 from vfsd.host.daemons import Detached, detached
->>>>>>> origin/main
 from vfsd.printable import printable
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -142,8 +135,4 @@ def _size(count: float) -> str:
 def _print_table(rows: list[list[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-<<<<<<< HEAD
-        echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-=======
         say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
->>>>>>> origin/main

@@ -5,11 +5,7 @@ import time
 
 import click
 
-<<<<<<< HEAD
-from vfsd.cli.output import echo
-=======
 from vfsd.cli.output import say
->>>>>>> origin/main
 from vfsd.cli.parsing import parse_seconds
 from vfsd.errors import MountBusy, MountpointError, NotMounted, UncleanEnd
 from vfsd.host import mountpoint as mountpoints
@@ -41,15 +37,9 @@ def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
         if process is not None and not lazy:
             _wait_for_end(mount, process, deadline)
     finally:
-<<<<<<< HEAD
-        if daemon is not None:
-            os.close(daemon)
-    echo(f"unmounted {path}")
-=======
         if process is not None:
             os.close(process[1])
     say(f"unmounted {path}")
->>>>>>> origin/main
 
 
 def _resolved(mountpoint: str) -> str:

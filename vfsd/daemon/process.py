@@ -14,22 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from vfsd.config import MountConfig, default_log_file
-<<<<<<< HEAD
-from vfsd.daemon.log_format import LogFormatter
-=======
 from vfsd.daemon.log import create_log_file, start_logging
->>>>>>> origin/main
 from vfsd.daemon.notify import PipeReporter, StartupReporter
 from vfsd.errors import DaemonFailed, VfsdError, exit_status_of
 from vfsd.host.registrations import Reservation
 
 _log = logging.getLogger(__name__)
 
-<<<<<<< HEAD
-_LEVELS = (logging.INFO, logging.DEBUG)
-
-=======
->>>>>>> origin/main
 
 def log_file_of(config: MountConfig) -> str:
     """Return the log file of a detached daemon."""
@@ -151,14 +142,3 @@ def _first(group: BaseExceptionGroup[VfsdError]) -> VfsdError:
     """Return the first failure in *group*, which may contain groups."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
-<<<<<<< HEAD
-
-
-def _start_logging(config: MountConfig, log_file: str | None) -> None:
-    handler = logging.handlers.WatchedFileHandler(log_file) if log_file else logging.StreamHandler()
-    handler.setFormatter(LogFormatter())
-    logging.basicConfig(level=_LEVELS[min(config.verbosity, 1)], handlers=[handler])
-    logging.getLogger("vfsd.fuse.trace").setLevel(logging.DEBUG if config.debug else logging.INFO)
-    logging.getLogger("pyfuse3").setLevel(logging.INFO)
-=======
->>>>>>> origin/main
