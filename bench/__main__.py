@@ -13,7 +13,7 @@ from types import FrameType
 
 import click
 
-from bench import calls, counts, growth, measure, process, report
+from bench import calls, counts, growth, measure, memory, process, report
 from bench.factory import NAMES, CandidateFactory, check_checkout, find_juicefs, is_vfsd, other
 from bench.process import BenchError
 from bench.workloads import ALL
@@ -249,6 +249,19 @@ def print_calls(trace: str | None, directory: Path | None) -> None:
     """Count the functions and files of vfsd that a request goes through, instead of time."""
     with _temporary_directory(directory) as base:
         click.echo(calls.table(base) if trace is None else calls.listing(trace))
+
+
+@main.command(name="memory")
+@click.option("--mebibytes", type=click.IntRange(min=1), default=256, show_default=True, help="Size of the large file.")
+@click.option("--files", type=click.IntRange(min=1), default=50_000, show_default=True, help="Number of small files.")
+@_against
+@_directory
+def print_memory(mebibytes: int, files: int, against: Path | None, directory: Path | None) -> None:
+    """Measure the daemon's memory while content comes and goes."""
+    if against is not None:
+        check_checkout(against)
+    with _temporary_directory(directory) as base:
+        click.echo(memory.table(base, mebibytes, files, against))
 
 
 @main.command(name="growth")

@@ -15,6 +15,8 @@ from vfsd.store.base import Fsync
 from vfsd.store.url import DEFAULT_STORE
 from vfsd.tree.change import Limits
 
+_LONGEST_PASSWORD = 64 << 10
+
 
 class DirectoryMtime(StrEnum):
     """Which directories get a new modification time when content anywhere below them changes.
@@ -40,16 +42,16 @@ class MountConfig:
 
     No field has a default: the defaults are those of the command's options, and mypy finds an option that is missing.
 
-    *options* are mount options as given to ``-o``. *owner* (uid, gid) is shown for every file. *limits* are the limits
-    of the scope that this mount changes. *max_memory* limits the daemon, in bytes; 0 is no limit. *store_timeout* is
-    the longest a commit may take, in seconds. *skills* and *seeds* are seeded before the mount is ready. With
-    *keep_stored* a stored file is shown instead of a seed at the same path.
+    *options* are mount options as given to ``-o``, without contradictions. *owner* (uid, gid) is shown for every file.
+    *limits* are the limits of the scope that this mount changes. *max_memory* limits the daemon, in bytes; 0 is no
+    limit. *store_timeout* is the longest a commit may take, in seconds. *skills* and *seeds* are seeded before the
+    mount is ready. With *keep_stored* a stored file is shown instead of a seed at the same path.
     """
 
     mountpoint: str
     scope: str
     store: str
-    options: frozenset[str]
+    options: tuple[str, ...]
     read_only: bool
     owner: tuple[int, int] | None
     xattr: bool
@@ -80,6 +82,26 @@ def store_url(option: str | None) -> str:
     if option is not None and not option.strip():
         raise UsageError("--store is empty: name a store, or leave the option out")
     return option or os.environ.get("VFSD_STORE") or DEFAULT_STORE
+
+
+def store_password(file: str | None) -> str | None:
+    """Return the password of the store: the content of *file*, else ``$VFSD_STORE_PASSWORD``, else None.
+
+    One newline at the end of *file* is not part of it. An empty ``$VFSD_STORE_PASSWORD`` counts as unset. Raises
+    UsageError if *file* cannot be read or is empty.
+    """
+    if file is None:
+        return os.environ.get("VFSD_STORE_PASSWORD") or None
+    try:
+        with Path(file).open("rb") as opened:
+            content = opened.read(_LONGEST_PASSWORD + 1)
+    except OSError as error:
+        raise UsageError(f"--store-password-file {file}: {error.strerror}") from None
+    password = os.fsdecode(content.removesuffix(b"\n").removesuffix(b"\r"))
+    if not password or len(content) > _LONGEST_PASSWORD:
+        what = "longer than any password" if password else "empty"
+        raise UsageError(f"--store-password-file {file}: {what}; write the password of the store into it")
+    return password
 
 
 def runtime_dir() -> Path:

@@ -16,6 +16,7 @@ from tests.support.cli import detached, failure, mount_options, mounts_at, succe
 from tests.support.files import NOBODY, opened, refused, unprivileged
 from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer
+from vfsd.cli.parsing import parse_mount_options
 
 
 def test_the_mount_table_names_vfsd_and_the_scope(mount: MountFactory, redis_server: RedisServer) -> None:
@@ -48,6 +49,55 @@ def test_options_reach_the_kernel(
     _, _, options = mount_options(mounted.path)
     assert present <= options
     assert not absent & options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "present"),
+    [
+        (["-o", "suid,dev,nosuid"], {"rw", "nosuid"}),
+        (["-o", "nosuid,suid", "-o", "nodev", "-o", "dev"], {"rw", "suid", "dev"}),
+        (["-o", "noexec,exec,sync,async,noatime,sync"], {"rw", "exec", "noatime", "sync"}),
+        (["-o", "ro,rw"], {"rw"}),
+        (["--read-only", "-o", "rw"], {"rw"}),
+        (["-o", "rw", "--read-only"], {"ro"}),
+        (["-o", "rw,ro", "--read-only", "-o", "rw", "--allow-other"], {"rw", "allow_other"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_of_contradicting_options_the_last_one_wins(
+    mount: MountFactory, redis_server: RedisServer, arguments: list[str], present: set[str]
+) -> None:
+    """The order of a set depends on the process, so each is mounted several times."""
+    mounted = mount(redis_server.url)
+    for _ in range(3):
+        assert mounted.stop() == 0
+        mounted.start(*arguments)
+        _, _, options = mount_options(mounted.path)
+        assert present - {"suid", "dev", "exec"} <= options
+        opposites = {"rw": "ro", "ro": "rw", "suid": "nosuid", "dev": "nodev", "exec": "noexec"}
+        assert not {opposites[name] for name in present & set(opposites)} & options
+
+
+OPPOSITES = [
+    ("ro", "rw"),
+    ("sync", "async"),
+    *((name, f"no{name}") for name in ("suid", "dev", "exec", "atime", "xyz")),
+]
+
+
+@pytest.mark.parametrize("pair", [*OPPOSITES, ("key=1", "key=2")], ids=",".join)
+def test_the_last_of_each_pair_is_left_and_the_order_is_kept(pair: tuple[str, str]) -> None:
+    for first, last in (pair, pair[::-1]):
+        assert parse_mount_options((f"allow_other,{first}", f"nonempty,{last},dirsync")) == (
+            *("allow_other", "nonempty", last),
+            "dirsync",
+        )
+
+
+@pytest.mark.parametrize("option", ["fsname=x", "subtype=x"])
+def test_an_option_that_vfsd_needs_itself_is_refused(tmp_path: Path, option: str) -> None:
+    result = run_vfsd("mount", str(tmp_path / "mnt"), "--scope=run", "-o", option, env=dict(os.environ))
+    assert failure(result, 2).startswith(f"-o {option}: vfsd sets {option[:-2]} itself")
 
 
 def test_an_unknown_mount_option_is_refused_with_a_message(mount: MountFactory, redis_server: RedisServer) -> None:

@@ -13,7 +13,7 @@ import trio
 
 from vfsd import Vfs
 from vfsd.control.arguments import Arguments
-from vfsd.control.lines import LineReader
+from vfsd.control.lines import Line, LineReader
 from vfsd.control.protocol import LINE_MAX
 from vfsd.control.server import ControlHandler, FinalAnswer, listen, serve
 from vfsd.errors import Fenced, FsError, ScopeBusy, StaleFile, StoreFull, StoreUnreachable, VfsdError
@@ -33,7 +33,8 @@ async def _ask(client: trio.SocketStream, op: str) -> Any:
     await client.send_all(json.dumps({"op": op}).encode() + b"\n")
     line = await LineReader(client, LINE_MAX).next()
     assert line is not None
-    return json.loads(line)
+    assert line.text is not None
+    return json.loads(line.text)
 
 
 def _raising(error: Exception) -> ControlHandler:
@@ -130,12 +131,12 @@ async def test_a_pause_between_lines_is_not_limited(autojump_clock: trio.testing
     async with server, client:
         lines = LineReader(server, 100)
         await client.send_all(b"one\n")
-        assert await lines.next() == b"one"
+        assert await lines.next() == Line(b"one", [])
         with trio.move_on_after(86_400) as waiting:
             await lines.next()
         assert waiting.cancelled_caught
         await client.send_all(b"two\nthree\nfour")
-        assert [await lines.next(), await lines.next()] == [b"two", b"three"]
+        assert [await lines.next(), await lines.next()] == [Line(b"two", []), Line(b"three", [])]
         await client.send_eof()
         assert await lines.next() is None
 
@@ -145,7 +146,7 @@ async def test_a_line_has_a_longest_length(length: int, accepted: bool) -> None:
     server, client = _pair()
     async with server, client:
         await client.send_all(b"x" * length + b"\n")
-        assert await LineReader(server, 100).next() == (b"x" * length if accepted else None)
+        assert await LineReader(server, 100).next() == (Line(b"x" * length, []) if accepted else None)
 
 
 async def test_the_client_sends_seeds_as_the_protocol_says(tmp_path: Path) -> None:

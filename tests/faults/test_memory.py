@@ -46,7 +46,7 @@ def fill_one_file(directory: Path) -> Path:
     with file.open("wb", buffering=0) as large:
         for number in range(CONTENT // MIB):
             large.write(BLOCK)
-            (pins / str(number)).write_bytes(b"stays")
+            (pins / str(number)).write_bytes(BLOCK[:4096])
     return file
 
 
@@ -83,7 +83,7 @@ def remove_many_files(directory: Path) -> None:
         place.mkdir(exist_ok=True)
         (place / str(number)).write_bytes(BLOCK[: CONTENT // 4000])
         if number % 100 == 0:
-            (pins / str(number)).write_bytes(b"stays")
+            (pins / str(number)).write_bytes(BLOCK[:4096])
     for place in directory.iterdir():
         shutil.rmtree(place)
 

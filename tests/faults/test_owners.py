@@ -97,10 +97,25 @@ def test_take_over_fences_the_living_owner_which_stays_readable(mount: MountFact
     assert_store_matches(second)
 
 
-def test_a_daemon_that_was_frozen_past_its_lease_cannot_write_after_the_thaw(
+def test_an_owner_that_lives_on_this_host_keeps_its_scope_when_its_lease_ends(
     mount: MountFactory, store: DurableBackend
 ) -> None:
-    """It was frozen during many writes, and some of them were under way."""
+    """A step of the clock ends the lease. A frozen owner lives too: taking over from it is the operator's decision."""
+    first, file = _mount_with_files(mount, store)
+    second = mount(store.url, scope=first.scope, start=False)
+    with first.frozen():
+        store.end_lease(first.scope)
+        assert f"pid {first.pid}, at {first.path}" in _refusal(second)
+        destroyed = second.vfsd("destroy", first.scope, "--yes")
+        assert destroyed.returncode == 7, destroyed.stderr
+    write(file, NEW)
+    assert_store_matches(first)
+
+
+def test_a_daemon_that_was_frozen_past_its_lease_cannot_write_after_the_thaw(
+    mount: MountFactory, store: DurableBackend, server: RedisServer
+) -> None:
+    """It was frozen during many writes, and some of them were under way. It seems to run on another host."""
     first, _ = _mount_with_files(mount, store)
     first.expected.append(FENCED)
     names = [first.path / f"log{number}" for number in range(4)]
@@ -109,6 +124,7 @@ def test_a_daemon_that_was_frozen_past_its_lease_cannot_write_after_the_thaw(
     writing = [PendingCall(partial(_append_endlessly, path)) for path in names]
     wait_until(lambda: min(path.stat().st_size for path in names) > 20, "all writers to write")
     os.kill(first.pid, signal.SIGSTOP)
+    move_owner_to_another_host(store, server, first.scope)
     store.end_lease(first.scope)
     second = mount(store.url, scope=first.scope)
     (second.path / "log0").unlink()
@@ -120,6 +136,19 @@ def test_a_daemon_that_was_frozen_past_its_lease_cannot_write_after_the_thaw(
     assert stored_tree(store.url, second.scope) == before
     assert outcome((second.path / "directory").mkdir) == DONE
     assert_store_matches(second)
+
+
+def test_a_daemon_that_was_frozen_past_its_lease_goes_on_if_nobody_has_claimed_since(
+    mount: MountFactory, server: RedisServer
+) -> None:
+    """The first change after the thaw claims the scope again, so a second mount is refused as before."""
+    store = RedisBackend(server)
+    first, file = _mount_with_files(mount, store)
+    with first.frozen():
+        wait_until(lambda: store.lease_end(first.scope) <= clock.now(), "the lease to end")
+    write(file, NEW)
+    assert "is mounted: host" in _refusal(mount(store.url, scope=first.scope, start=False))
+    assert_store_matches(first)
 
 
 def _append_endlessly(path: Path) -> None:

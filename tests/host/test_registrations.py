@@ -85,3 +85,13 @@ def test_without_a_directory_nothing_is_registered(directory: Path) -> None:
     assert registrations.registered("/mnt") is None
     assert registrations.socket_path("/mnt").parent == directory
     assert not directory.exists()
+
+
+def test_a_new_registration_replaces_that_of_a_dead_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody listens at the socket of the old one."""
+    monkeypatch.setenv("VFSD_RUNTIME_DIR", str(tmp_path / "run"))
+    for pid in (1, os.getpid()):
+        registrations.register(registrations.Registration("run", "/mnt", "memory:", pid, 0, "1")).touch()
+    assert [registration.pid for registration in registrations.every()] == [os.getpid()]
+    registrations.unregister("/mnt")
+    assert list((tmp_path / "run").iterdir()) == []

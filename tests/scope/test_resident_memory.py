@@ -75,6 +75,11 @@ def test_what_is_used_again_at_once_is_not_returned() -> None:
     assert not any(due_after(figures, *[full, empty, empty] * 5))
 
 
+def test_very_much_memory_is_returned_without_waiting() -> None:
+    figures, full, empty = Figures(BASE + 600 * MIB), holding(600), holding(0)
+    assert due_after(figures, full, empty) == [False, True]
+
+
 def test_memory_that_no_file_took_is_returned() -> None:
     figures, tree = Figures(), holding(100)
     figures.sample(tree)

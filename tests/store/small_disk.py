@@ -59,6 +59,19 @@ async def grow_and_shrink(backend: SqliteBackend) -> None:
         await add_file(writer, first)
 
 
+async def remove_and_add_at_once(backend: SqliteBackend) -> None:
+    """The space of a large file can be used right after its removal, although its rows are deleted later."""
+    async with claimed(backend, SCOPE) as writer:
+        with suppress(StoreFull):
+            for first in range(0, 1 << 20, len(_CHUNKS)):
+                chunks = dict.fromkeys(range(first, first + len(_CHUNKS)), _CHUNKS[0])
+                await writer.commit(PutInode(2, regular()), PutChunks(2, chunks))
+        await writer.commit(DropInode(2, regular()), grows=False)
+        for ino in range(3, 6):
+            await add_file(writer, ino)
+    assert set((await stored(backend, SCOPE)).inodes) == {3, 4, 5}
+
+
 async def filled_by_others(backend: SqliteBackend) -> None:
     """If another program fills the disk, no change is stored in part, and commits work again once there is space."""
     filler = backend.path.with_name("filler")
@@ -101,6 +114,7 @@ async def write_protected(backend: SqliteBackend) -> None:
 
 SCENARIOS: dict[str, Callable[[SqliteBackend], Awaitable[None]]] = {
     "grow_and_shrink": grow_and_shrink,
+    "remove_and_add_at_once": remove_and_add_at_once,
     "filled_by_others": filled_by_others,
     "write_protected": write_protected,
 }

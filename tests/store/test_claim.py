@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 
 import pytest
 import trio
 
 from tests.support.stores import TIMEOUT, Backend, DurableBackend, claimed, regular, remote_owner, stored
+from vfsd import clock
 from vfsd.errors import Fenced, ScopeBusy, ScopeMissing
 from vfsd.store.base import LEASE_SECONDS, ClaimTerms
 from vfsd.store.owner import Owner, from_json
@@ -114,6 +117,58 @@ async def test_a_scope_whose_lease_has_ended_can_be_claimed(durable_backend: Dur
     async with claimed(durable_backend, scope) as writer:
         await writer.commit(PutInode(2, regular()))
     await frozen.aclose()
+
+
+@pytest.fixture
+def living_owner() -> Iterator[Owner]:
+    """Yield an owner on this host whose process lives."""
+    script = (
+        "from vfsd.store.owner import this_process; print(this_process('/mnt/lives').to_json(), flush=True); input()"
+    )
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield from_json(process.stdout.readline())
+        process.kill()
+
+
+def end_lease(backend: DurableBackend, scope: str, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """End the lease as a step of the clock does that *how* names: of the store's clock, or of this host's."""
+    if how == "ended":
+        backend.end_lease(scope)
+    else:
+        step_ns = {"ahead": 3600 * 10**9, "back": -3600 * 10**9}[how]
+        monkeypatch.setattr(clock, "now", lambda: time.time_ns() + step_ns)
+
+
+@pytest.mark.parametrize("how", ["ended", "ahead", "back"])
+async def test_an_owner_that_lives_on_this_host_has_its_scope_whatever_the_clock_says(
+    durable_backend: DurableBackend, scope: str, living_owner: Owner, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    async with claimed(durable_backend, scope, living_owner) as first:
+        end_lease(durable_backend, scope, monkeypatch, how)
+        store = durable_backend.open()
+        for attempt in (store.claim(scope, remote_owner(), ClaimTerms()), store.drop(scope)):
+            with pytest.raises(ScopeBusy, match=r"at /mnt/lives.*--take-over"):
+                await attempt
+        assert {summary.name: summary.owner for summary in await store.scopes()}[scope] == living_owner
+        await first.commit(PutInode(2, regular()))
+        await store.claim(scope, remote_owner(), TAKE_OVER)
+        with pytest.raises(Fenced):
+            await first.commit(PutInode(3, regular()))
+        await store.aclose()
+
+
+async def test_a_process_that_lives_does_not_hold_a_scope_that_it_has_released(
+    durable_backend: DurableBackend, scope: str, living_owner: Owner
+) -> None:
+    async with claimed(durable_backend, scope, living_owner):
+        pass
+    async with claimed(durable_backend, scope):
+        pass
+    store = durable_backend.open()
+    await store.drop(scope)
+    await store.aclose()
 
 
 async def keep_and_lose(backend: DurableBackend, scope: str) -> None:

@@ -116,8 +116,8 @@ async def test_a_newer_layout_is_refused(file: SqliteBackend, scope: str) -> Non
     async with claimed(file, scope):
         pass
     with closing(sqlite3.connect(file.path)) as connection, connection:
-        connection.execute("PRAGMA user_version = 2")
-    await refuse(file, FormatTooNew, "layout 2.*upgrade vfsd")
+        connection.execute("PRAGMA user_version = 3")
+    await refuse(file, FormatTooNew, "layout 3.*upgrade vfsd")
 
 
 async def test_a_directory_is_refused(file: SqliteBackend) -> None:
@@ -157,10 +157,10 @@ async def test_a_file_that_was_moved_away_takes_no_commits_until_it_is_back(file
     async with claimed(file, scope) as writer:
         await writer.commit(PutInode(2, regular()))
         file.path.rename(away)
-        with pytest.raises(StoreUnreachable, match="moved or removed"):
+        with pytest.raises(StoreUnreachable, match="was moved, removed or replaced"):
             await writer.commit(PutInode(3, regular()))
         file.path.touch()
-        with pytest.raises(StoreUnreachable, match="moved or removed"):
+        with pytest.raises(StoreUnreachable, match="was moved, removed or replaced"):
             await writer.commit(PutInode(3, regular()))
         away.rename(file.path)
         await writer.commit(PutInode(4, regular()))

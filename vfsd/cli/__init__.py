@@ -12,6 +12,7 @@ import click
 
 from vfsd.cli.output import say
 from vfsd.errors import VfsdError, exit_status_of
+from vfsd.host.command_line import hide_passwords
 
 COMMANDS = {
     "mount": "vfsd.cli.mount",
@@ -61,6 +62,7 @@ def root() -> None:
 
 def main() -> Any:
     """Run the command line. A VfsdError becomes one line on stderr and an exit status."""
+    hide_passwords(sys.argv)
     try:
         return root(prog_name="vfsd")
     except VfsdError as error:

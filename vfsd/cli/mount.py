@@ -28,6 +28,7 @@ from vfsd.cli.parsing import (
     parse_skill,
     parse_store,
 )
+from vfsd.cli.store_option import store_options
 from vfsd.client.connection import NoAnswer, ask
 from vfsd.config import DirectoryMtime, MountConfig
 from vfsd.daemon.process import run_detached, run_foreground
@@ -47,16 +48,31 @@ _RESERVE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 
 
+class _MountOption(click.Option):
+    """An option that means ``-o`` *option*, and has its place among the others: the last one wins."""
+
+    def __init__(self, *arguments: Any, option: str, **settings: Any) -> None:
+        super().__init__(*arguments, **{**settings, "is_flag": True, "expose_value": False})
+        self._option = option
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Make the parser append the mount option to those of ``-o``."""
+        parser.add_option(obj=self, opts=self.opts, dest="options", action="append_const", const=self._option)
+
+
 @click.command()
 @click.argument("mountpoint")
 @click.option("--scope", required=True, help="The scope to mount: the files of one run.")
-@click.option(
-    "--store", help="Where scopes are stored: redis://, rediss://, unix://, sqlite:PATH. Default: $VFSD_STORE."
-)
+@store_options
 @click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log to stderr.")
 @click.option("-o", "options", multiple=True, metavar="OPT,OPT", help="Mount options: ro, allow_other, noexec, …")
-@click.option("--read-only", is_flag=True, help="Mount for reading, without claiming the scope.")
-@click.option("--allow-other", is_flag=True, help="Let other users in; permissions are checked as always.")
+@click.option("--read-only", cls=_MountOption, option="ro", help="Mount for reading, without claiming the scope.")
+@click.option(
+    "--allow-other",
+    cls=_MountOption,
+    option="allow_other",
+    help="Let other users in; permissions are checked as always.",
+)
 @click.option("--owner", metavar="UID:GID", help="Show every file as owned by this user and group.")
 @click.option("--xattr", is_flag=True, help="Support extended attributes (costs a request per write).")
 @click.option("--must-exist", is_flag=True, help="Refuse to create a missing scope.")
@@ -111,10 +127,9 @@ def mount(  # noqa: PLR0913 (click passes one argument for each option; only as 
     mountpoint: str,
     scope: str,
     store: str | None,
+    store_password_file: str | None,
     foreground: bool,
     options: tuple[str, ...],
-    read_only: bool,
-    allow_other: bool,
     owner: str | None,
     xattr: bool,
     must_exist: bool,
@@ -137,14 +152,14 @@ def mount(  # noqa: PLR0913 (click passes one argument for each option; only as 
     debug: bool,
 ) -> None:
     """Mount a scope at MOUNTPOINT and return when the mount answers."""
-    url = parse_store(store)
-    names = parse_mount_options((*options, "allow_other") if allow_other else options)
+    url = parse_store(store, store_password_file)
+    names = parse_mount_options(options)
     config = MountConfig(
         mountpoint=mountpoints.absolute(mountpoint),
         scope=parse_scope(scope),
         store=with_absolute_path(url, mountpoints.absolute),
-        options=names - _OWN_OPTIONS,
-        read_only=read_only or "ro" in names or salvage,
+        options=tuple(name for name in names if name not in _OWN_OPTIONS),
+        read_only="ro" in names or salvage,
         owner=parse_owner(owner),
         xattr=xattr,
         must_exist=must_exist,

@@ -7,12 +7,20 @@ same way: one line, and exit status 2.
 import os
 import re
 
-from vfsd.config import MountConfig, SeedSpec, runtime_dir, store_url
+from vfsd.config import MountConfig, SeedSpec, runtime_dir, store_password, store_url
 from vfsd.daemon.process import log_file_of
 from vfsd.errors import UsageError
 from vfsd.host import mountpoint as mountpoints
 from vfsd.store.base import Fsync
-from vfsd.store.url import can_wait_for_replicas, checked, local_path
+from vfsd.store.url import (
+    can_wait_for_replicas,
+    checked,
+    has_password,
+    hidden,
+    local_path,
+    takes_password,
+    with_password,
+)
 
 MOST = 2**63 - 1
 """Largest number that every store can keep."""
@@ -22,14 +30,28 @@ _LONGEST_WAIT = 86_400.0
 _NO_ID = 2**32 - 1
 """Not the number of a user or group: it means "leave it as it is" (:manpage:`chown(2)`)."""
 
+_OPPOSITES = {"rw": "ro", "async": "sync"}
+"""Options whose opposite has another name, by that name."""
+_NOT_NEGATED = {"nonempty"}
+_SET_BY_VFSD = {"fsname", "subtype"}
+
 _SIZE = re.compile(r"([0-9]{1,20})([KMGT]?)(?:I?B)?")
 _REPLICAS = re.compile(r"[1-9][0-9]{0,3}")
 _SCOPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]{0,199}")
 
 
-def parse_store(option: str | None) -> str:
-    """Return the URL of the store that ``--store`` *option* or the environment names."""
-    return checked(store_url(option))
+def parse_store(option: str | None, password_file: str | None) -> str:
+    """Return the URL of the store that ``--store`` *option* or the environment names, with its password.
+
+    A password in the URL is more specific than ``$VFSD_STORE_PASSWORD``, but contradicts *password_file*.
+    """
+    url, password = checked(store_url(option)), store_password(password_file)
+    if password_file is not None and (has_password(url) or not takes_password(url)):
+        why = "has a password already" if has_password(url) else "takes no password"
+        raise UsageError(f"--store-password-file {password_file}: the store {hidden(url)} {why}; leave one out")
+    if password is None or has_password(url) or not takes_password(url):
+        return url
+    return with_password(url, password)
 
 
 def parse_scope(name: str) -> str:
@@ -98,9 +120,28 @@ def _is_id(text: str) -> bool:
     return text.isascii() and text.isdigit() and int(text) < _NO_ID
 
 
-def parse_mount_options(options: tuple[str, ...]) -> frozenset[str]:
-    """Return the mount options that were given with ``-o``, each of which is a list with commas."""
-    return frozenset(name for group in options for name in group.split(",") if name)
+def parse_mount_options(options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the mount options that were given with ``-o``, each of which is a list with commas.
+
+    Of options that contradict each other only the last one is left, as :manpage:`mount(8)` has it: libfuse gets them as
+    a set, which has no order. Raises UsageError for an option that vfsd sets itself.
+    """
+    last: dict[str, str] = {}
+    for option in (name for group in options for name in group.split(",") if name):
+        subject = _subject(option)
+        if subject in _SET_BY_VFSD:
+            raise UsageError(
+                f"-o {option}: vfsd sets {subject} itself, because it finds its mounts by it: leave it out"
+            )
+        last.pop(subject, None)
+        last[subject] = option
+    return tuple(last.values())
+
+
+def _subject(option: str) -> str:
+    """Return what *option* decides. ``suid`` and ``nosuid`` decide the same, and so do ``key=1`` and ``key=2``."""
+    name = option.partition("=")[0]
+    return _OPPOSITES.get(name, name if name in _NOT_NEGATED else name.removeprefix("no"))
 
 
 def parse_log_file(path: str | None) -> str | None:

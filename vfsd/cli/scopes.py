@@ -10,21 +10,20 @@ import trio
 
 from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_scope, parse_store
+from vfsd.cli.store_option import store_options
 from vfsd.errors import ScopeDamaged
 from vfsd.store.base import ScopeSummary, Store, StoreOptions
 from vfsd.store.url import open_store
 
 T = TypeVar("T")
 
-_STORE_HELP = "The store. Default: $VFSD_STORE, else a Redis on this host."
-
 
 @click.command()
-@click.option("--store", help=_STORE_HELP)
+@store_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
-def scopes(store: str | None, as_json: bool) -> None:
+def scopes(store: str | None, store_password_file: str | None, as_json: bool) -> None:
     """List the scopes of a store. Status 8 if one is damaged; the others are listed all the same."""
-    summaries = _with_store(store, lambda opened: opened.scopes())
+    summaries = _with_store(parse_store(store, store_password_file), lambda opened: opened.scopes())
     if as_json:
         click.echo(json.dumps([_json_object(summary) for summary in summaries], indent=2))
     else:
@@ -59,22 +58,22 @@ def _raise_if_damaged(summaries: list[ScopeSummary]) -> None:
 
 @click.command()
 @click.argument("scope")
-@click.option("--store", help=_STORE_HELP)
+@store_options
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def destroy(scope: str, store: str | None, yes: bool) -> None:
+def destroy(scope: str, store: str | None, store_password_file: str | None, yes: bool) -> None:
     """Delete everything that is stored of SCOPE, for good. Refused while it is mounted."""
-    name = parse_scope(scope)
+    name, url = parse_scope(scope), parse_store(store, store_password_file)
     if not yes:
         click.confirm(f"Delete all files of scope {name} for good?", abort=True)
-    _with_store(store, lambda opened: opened.drop(name))
+    _with_store(url, lambda opened: opened.drop(name))
     say(f"destroyed scope {name}")
 
 
-def _with_store(option: str | None, use: Callable[[Store], Awaitable[T]]) -> T:
-    """Open the store that ``--store`` *option* names, and return the result of *use*."""
+def _with_store(url: str, use: Callable[[Store], Awaitable[T]]) -> T:
+    """Open the store *url*, and return the result of *use*."""
 
     async def run() -> T:
-        store = open_store(parse_store(option), StoreOptions())
+        store = open_store(url, StoreOptions())
         try:
             return await use(store)
         finally:

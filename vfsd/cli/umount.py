@@ -15,7 +15,7 @@ from vfsd.host.holders import held_elsewhere
 
 _PAUSE_SECONDS = 0.02
 _LOOK_SECONDS = 0.2
-_HELD_SECONDS = 5.0
+_HELD_SECONDS = 10.0
 """How long another mount namespace may hold the mount before that is an error: many live for a moment only."""
 
 

@@ -2,6 +2,9 @@
 
 The socket has mode 0600, and the peer's uid is checked too. It never lies inside the mount. The requests of one client
 are carried out one after another. Requests that a client sends early wait in the socket, and need no memory here.
+
+The mount waits while this module is busy. So nothing here handles much at once: content is decoded as it arrives and
+encoded as it is sent, and what is parsed in one piece has a limit.
 """
 
 import errno
@@ -9,7 +12,7 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,7 +20,7 @@ import trio
 
 from vfsd.control import protocol
 from vfsd.control.arguments import Arguments
-from vfsd.control.lines import LineReader
+from vfsd.control.lines import Line, LineReader, Room, unlimited
 from vfsd.errors import StaleFile, VfsdError, errno_of
 
 _log = logging.getLogger(__name__)
@@ -56,13 +59,13 @@ def listen(path: Path) -> trio.SocketListener:
     return trio.SocketListener(trio.socket.from_stdlib_socket(listening))
 
 
-async def serve(listener: trio.SocketListener, handlers: Mapping[str, ControlHandler]) -> None:
-    """Serve clients of *listener* until cancelled."""
+async def serve(listener: trio.SocketListener, handlers: Mapping[str, ControlHandler], room: Room = unlimited) -> None:
+    """Serve clients of *listener* until cancelled. *room* limits the memory that a request may take."""
 
     async def serve_one(stream: trio.SocketStream) -> None:
         try:
             if _is_allowed(stream):
-                await _serve_client(stream, handlers)
+                await _serve_client(stream, handlers, room)
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError) as error:
             _log.info("a control client went away: %s", error or type(error).__name__)
         except Exception:  # a bug met by one client must not end the mount
@@ -80,45 +83,59 @@ def _is_allowed(stream: trio.SocketStream) -> bool:
     return uid in {0, os.geteuid()}
 
 
-async def _serve_client(stream: trio.SocketStream, handlers: Mapping[str, ControlHandler]) -> None:
-    lines = LineReader(stream, protocol.LINE_MAX)
+async def _serve_client(stream: trio.SocketStream, handlers: Mapping[str, ControlHandler], room: Room) -> None:
+    lines = LineReader(stream, protocol.LINE_MAX, room)
     while (line := await lines.next()) is not None:
-        answer, then = await _answer(line, handlers)
+        answer = await _answer(line, handlers)
         del line  # it may be large, and a slow client would keep it in memory
         try:
             with trio.fail_after(_SEND_SECONDS):
-                await stream.send_all(answer)
+                for part in answer.parts:
+                    await stream.send_all(part)
         finally:
-            if then is not None:
-                then()
+            if answer.then is not None:
+                answer.then()
         del answer  # it may be large too, and the next request may come much later, or never
 
 
-async def _answer(line: bytes, handlers: Mapping[str, ControlHandler]) -> tuple[bytes, Callable[[], None] | None]:
-    """Carry out the request on *line*. Return the reply, and a function to call after it, or None."""
+class _Answer(NamedTuple):
+    """A reply in parts, and a function to call after it was sent, or None."""
+
+    parts: Iterator[bytes]
+    then: Callable[[], None] | None = None
+
+
+def _refused(reply: bytes) -> _Answer:
+    return _Answer(iter((reply,)))
+
+
+async def _answer(line: Line, handlers: Mapping[str, ControlHandler]) -> _Answer:
+    """Carry out the request on *line*, and return the reply."""
     try:
-        request = protocol.parse(line)
+        request = protocol.parse(line.text)
     except protocol.BadRequest as error:
-        return protocol.refusal(error.ident, "EPROTO", str(error)), None
+        return _refused(protocol.refusal(error.ident, error.code, str(error)))
     handler = handlers.get(request.op)
     if handler is None:
-        return protocol.refusal(request.ident, "ENOSYS", f"this daemon knows no {request.op[:_LONGEST_QUOTE]!r}"), None
+        why = f"this daemon knows no {request.op[:_LONGEST_QUOTE]!r}"
+        return _refused(protocol.refusal(request.ident, "ENOSYS", why))
     try:
-        result = await handler(Arguments(request.arguments))
+        result = await handler(Arguments(request.arguments, line.contents, line.no_room))
         if isinstance(result, FinalAnswer):
-            return protocol.reply(request.ident, result.result), result.then
-        return protocol.reply(request.ident, result), None
+            return _Answer(protocol.reply(request.ident, result.result), result.then)
+        return _Answer(protocol.reply(request.ident, result))
     except VfsdError as error:
-        return _refusal(request, errno_of(error), str(error), _details(error)), None
+        return _refused(_refusal(request, errno_of(error), str(error), _details(error)))
     except Exception:  # a bug: the client gets an answer, and the mount goes on
         _log.exception("%s failed by a bug; the client gets EIO", request.op)
-        return _refusal(request, errno.EIO, "a bug in the daemon; its log has the traceback", {}), None
+        return _refused(_refusal(request, errno.EIO, "a bug in the daemon; its log has the traceback", {}))
 
 
 def _refusal(request: protocol.ControlRequest, number: int, why: str, details: dict[str, Any]) -> bytes:
     """Return the reply that refuses *request*. Its error repeats the paths of the request."""
     values = [request.arguments.get(name) for name in ("path", "dir", "source", "target")]
-    quoted = [path[:_LONGEST_QUOTE] for path in values if isinstance(path, str)]
+    texts = [path for path in values if isinstance(path, str) and protocol.index_of(path) is None]
+    quoted = [path[:_LONGEST_QUOTE] for path in texts]
     paths = dict(zip(("path", "target"), quoted, strict=False))
     message = f"{' -> '.join(paths.values())}: {why}" if paths else why
     return protocol.refusal(request.ident, errno.errorcode[number], message, **paths, **details)

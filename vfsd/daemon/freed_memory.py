@@ -3,9 +3,9 @@
 The C library returns only what is free at the end of its heap. One small object behind a removed file of 1 GiB keeps
 all of it in this process. :manpage:`malloc_trim(3)` returns every free page, also those in the middle of the heap.
 
-A return locks the allocator, about 0.1 s for each GiB that it returns. So it never happens while a request is answered
-that caused it: it happens in a thread, when memory has been free for a few seconds. The requests that come meanwhile
-wait only if they need a large block.
+A return holds the allocator's lock, about 0.1 s for each GiB. It runs in a thread, without Python's lock, so a request
+that comes meanwhile waits only if it needs memory that neither Python nor its thread has at hand. Memory is returned
+when it has been free for a few seconds: pages that are written again at once would have to be mapped again.
 """
 
 import ctypes

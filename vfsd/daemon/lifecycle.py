@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -167,7 +167,8 @@ class Daemon:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(keep_measuring, volume)
                 nursery.start_soon(keep_returning, mounted.memory, mounted.tree)
-                async with _control_socket(self._registration(volume.store_label), operations, nursery):
+                serving = partial(control.serve, handlers=operations, room=volume.check_memory)
+                async with _control_socket(self._registration(volume.store_label), serving, nursery):
                     nursery.start_soon(self._announce, mounted)
                     await self._serve_until_stopped(session)
                 nursery.cancel_scope.cancel()
@@ -210,12 +211,14 @@ class Daemon:
 
 @asynccontextmanager
 async def _control_socket(
-    registration: registrations.Registration, handlers: dict[str, control.ControlHandler], nursery: trio.Nursery
+    registration: registrations.Registration,
+    serve: Callable[[trio.SocketListener], Awaitable[None]],
+    nursery: trio.Nursery,
 ) -> AsyncIterator[None]:
-    """Register the mount and answer at its control socket."""
+    """Register the mount, and answer at its control socket with *serve*."""
     path = registrations.register(registration)
     try:
-        nursery.start_soon(control.serve, control.listen(path), handlers)
+        nursery.start_soon(serve, control.listen(path))
         yield
     finally:
         registrations.unregister(registration.mountpoint)

@@ -14,6 +14,7 @@ from vfsd.control.server import ControlHandler
 from vfsd.files.read import FileReader
 from vfsd.files.resolve import PathResolver
 from vfsd.files.seed import Seeding
+from vfsd.files.walk import Listings
 from vfsd.files.write import FileWriter
 from vfsd.fuse.kernel_cache import FuseKernelCache
 from vfsd.fuse.session import FuseSession
@@ -47,7 +48,7 @@ class MountedScope:
         """Return what the control socket answers. *drop* destroys everything that is stored of the scope."""
         return {
             **scope_operations(self.config, self.volume, self.overlay, drop, self.session.stop),
-            **file_operations(self.reader, self.writer),
+            **file_operations(self.reader, self.writer, self.volume.check_memory),
             **seed_operations(self.seeding),
         }
 
@@ -57,7 +58,8 @@ def build(config: MountConfig, tree: Tree, backing: Backing, nursery: trio.Nurse
     background = BackgroundTasks(nursery)
     kernel = FuseKernelCache(tree, background)
     memory = MemoryLimit(config.max_memory)
-    options = VolumeOptions(config.directory_mtime, memory)
+    listings = Listings(tree)
+    options = VolumeOptions(config.directory_mtime, memory, (listings,))
     seeded = seeded_volume(tree, backing, background, kernel, options)
     volume, overlay = seeded.volume, seeded.overlay
     resolver = PathResolver(tree, os.fsencode(config.mountpoint))
@@ -69,7 +71,7 @@ def build(config: MountConfig, tree: Tree, backing: Backing, nursery: trio.Nurse
         volume,
         overlay,
         FuseSession(volume, config, kernel, references),
-        FileReader(tree, resolver, config.owner),
+        FileReader(tree, resolver, config.owner, listings),
         FileWriter(volume, tree, resolver, kernel.forget),
         Seeding(seeded, tree, resolver, keep=config.keep_stored),
     )

@@ -4,11 +4,14 @@ Nothing here awaits, takes a lock or changes anything, except that it records wh
 """
 
 import errno
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from vfsd.errors import FsError
-from vfsd.files.resolve import PathResolver, ResolvedPath, listing
-from vfsd.tree.change import ROOT, Attributes
+from vfsd.files.resolve import PathResolver, ResolvedPath
+from vfsd.files.walk import Listed, Listings
+from vfsd.tree.change import CHUNK_SIZE, ROOT, Attributes
 from vfsd.tree.chunks import read_chunks
 from vfsd.tree.inode import Inode
 from vfsd.tree.tree import Tree
@@ -18,22 +21,38 @@ MAX_BYTES = 64 << 20
 
 
 class Content(NamedTuple):
-    """What was read, the size of the complete file in bytes, and when the file was last modified (ns)."""
+    """*length* bytes from *offset* of a file that has *size* bytes and was last modified at *mtime_ns*.
 
-    data: bytes
+    *chunks* has them as they were when they were read, whatever happens to the file later.
+    """
+
+    chunks: Mapping[int, bytes]
+    offset: int
+    length: int
     size: int
     mtime_ns: int
+
+    def pieces(self, longest: int) -> Iterator[bytes]:
+        """Yield the content in pieces of *longest* bytes; the last may be shorter."""
+        end = self.offset + self.length
+        for start in range(self.offset, end, longest):
+            yield read_chunks(self.chunks, self.size, start, min(longest, end - start))
 
 
 class FileReader:
     """Reads *tree* by *paths*. If *owner* (uid, gid) is given, every file is shown as belonging to it.
 
+    *listings* is the hook for listings that are under way.
+
     All methods raise FsError for a path that cannot be followed: see :meth:`PathResolver.find`.
     """
 
-    def __init__(self, tree: Tree, paths: PathResolver, owner: tuple[int, int] | None) -> None:
+    def __init__(
+        self, tree: Tree, paths: PathResolver, owner: tuple[int, int] | None, listings: Listings | None = None
+    ) -> None:
         self._tree = tree
         self._paths = paths
+        self._listings = listings or Listings(tree)
         self._owner = owner
 
     def read(self, path: bytes, offset: int = 0, length: int | None = None) -> Content:
@@ -43,10 +62,13 @@ class FileReader:
         """
         inode = regular_file(self._paths.find(path))
         size = inode.attributes.size
-        count = max(0, size - offset) if length is None else min(length, max(0, size - offset))
+        left = max(0, size - offset)
+        count = left if length is None else min(length, left)
         if count > MAX_BYTES:
             raise too_large("read it in pieces, by offset and length, or through the mount")
-        return Content(read_chunks(inode.chunks, size, offset, count), size, show(inode).mtime_ns)
+        numbers = range(offset // CHUNK_SIZE, (offset + count) // CHUNK_SIZE + 1)
+        chunks = {number: inode.chunks[number] for number in numbers if number in inode.chunks}
+        return Content(chunks, offset, count, size, show(inode).mtime_ns)
 
     def stat(self, path: bytes, *, follow: bool = True) -> tuple[int, Attributes]:
         """Return the inode number and the attributes of what is at *path*, as the mount shows them. Errors: ENOENT."""
@@ -63,15 +85,24 @@ class FileReader:
                 return False
             raise
 
-    def readdir(self, path: bytes, *, recursive: bool = False) -> list[tuple[bytes, Attributes]]:
-        """Return what is in a directory: relative paths and attributes, sorted. Errors: ENOENT, ENOTDIR."""
-        found = listing(self._tree, self._paths.find(path).existing(), recursive=recursive)
-        return [(name, show(inode)) for name, inode in found]
+    @contextmanager
+    def readdir(self, path: bytes, *, recursive: bool = False) -> Iterator[Iterator[Listed | None]]:
+        """Begin a listing of a directory: see :meth:`Listings.listing`. Errors: ENOENT, ENOTDIR."""
+        directory = self._paths.find(path).existing()
+        with self._listings.listing(directory, recursive=recursive) as found:
+            yield map(self._shown, found)
 
-    def all_paths(self) -> list[bytes]:
-        """Return the paths of all files that are not directories, relative to the root, sorted."""
-        found = listing(self._tree, self._tree.inode(ROOT), recursive=True)
-        return [path for path, inode in found if inode.directory is None]
+    def _shown(self, listed: Listed | None) -> Listed | None:
+        """Record that the modification time of *listed* has been seen."""
+        if listed is not None and listed.ino in self._tree.inodes:
+            self._tree.inodes[listed.ino].shown = True
+        return listed
+
+    @contextmanager
+    def all_paths(self) -> Iterator[Iterator[bytes | None]]:
+        """Begin a listing of the paths of all files that are not directories, relative to the root, sorted."""
+        with self._listings.listing(self._tree.inode(ROOT), recursive=True) as found:
+            yield (None if listed is None or listed.attributes.is_directory else listed.path for listed in found)
 
     def realpath(self, path: bytes) -> bytes:
         """Return *path* as an absolute path below the mountpoint, without symbolic links. Errors: ENOENT."""

@@ -1,4 +1,4 @@
-"""Resolving paths in a tree: following names and symbolic links, and walking directories.
+"""Resolving paths in a tree: following names and symbolic links, and removing directories.
 
 The kernel resolves paths for programs that use the mount. This is for requests that name a path to the daemon itself.
 It must never look outside the tree: a link that leads out of the scope is refused, because the daemon would follow it
@@ -180,25 +180,6 @@ class _Resolution:
 
 def _leads_out() -> FsError:
     return FsError(errno.EXDEV, "a symbolic link leads out of the scope")
-
-
-def listing(tree: Tree, directory: Inode, *, recursive: bool) -> list[tuple[bytes, Inode]]:
-    """Return relative path and inode of all entries of *directory*, if *recursive* at any depth, sorted by path.
-
-    Symbolic links are not followed. Errors: ENOTDIR.
-    """
-    if directory.directory is None:
-        raise FsError(errno.ENOTDIR)
-    found: list[tuple[bytes, Inode]] = []
-    waiting = [(b"", directory)]
-    while waiting:
-        prefix, parent = waiting.pop()
-        for name, entry in tree.directory(parent.ino).entries.items():
-            child = tree.inodes[entry.ino]
-            found.append((prefix + name, child))
-            if recursive and child.directory is not None:
-                waiting.append((prefix + name + b"/", child))
-    return sorted(found, key=lambda pair: pair[0])
 
 
 def contents_first(tree: Tree, top: EntryKey) -> Iterator[EntryKey]:

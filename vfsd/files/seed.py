@@ -10,7 +10,10 @@ import stat
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import trio
+
 from vfsd.errors import FsError, UsageError
+from vfsd.files.content import content_of
 from vfsd.files.read import MAX_BYTES, too_large
 from vfsd.files.resolve import PathResolver, ResolvedPath
 from vfsd.seeds.frontmatter import SKILL, FrontMatter, front_matter
@@ -19,8 +22,10 @@ from vfsd.seeds.plan import PathNames, SeededSkill, SeedNode, SeedPlan, SeedPlan
 from vfsd.seeds.seeded_volume import SeededVolume
 from vfsd.seeds.sources import SeedSource
 from vfsd.tree.change import PERMISSIONS
-from vfsd.tree.plan_subtree import FileContent
 from vfsd.tree.tree import Tree
+
+MAX_FILES = 1_000
+"""Most files of a skill that one request seeds. They are shown in one step, and the mount waits for that."""
 
 
 class ListedSkill(NamedTuple):
@@ -66,7 +71,7 @@ class Seeding:
 
         Errors: EFBIG, EISDIR, ENOTDIR.
         """
-        return await self._show(path, {(): _file(data, mode)})
+        return await self._show(path, {(): await _file(data, mode)})
 
     async def skill(self, directory: bytes, files: Mapping[bytes, tuple[bytes, int]]) -> tuple[FrontMatter, bool]:
         """Show a skill made of *files* (content and mode by relative path) at *directory*.
@@ -76,8 +81,10 @@ class Seeding:
         """
         if sum(len(data) for data, _ in files.values()) > MAX_BYTES:
             raise too_large("seed it in parts")
-        skill = front_matter(_skill_md(files))
-        nodes = {tuple(path.split(b"/")): _file(data, mode) for path, (data, mode) in files.items()}
+        if len(files) > MAX_FILES:
+            raise FsError(errno.EFBIG, f"more than {MAX_FILES} files in one step; seed it at the start of the mount")
+        skill = await trio.to_thread.run_sync(front_matter, _skill_md(files))
+        nodes = {tuple(path.split(b"/")): await _file(data, mode) for path, (data, mode) in files.items()}
         return skill, await self._show_skill(directory, nodes, skill)
 
     async def _show(self, path: bytes, nodes: Mapping[PathNames, SeedNode]) -> bool:
@@ -169,10 +176,10 @@ def _put_all(planner: SeedPlanner, top: PathNames, nodes: Mapping[PathNames, See
         planner.put((*top, *names), nodes[names])
 
 
-def _file(data: bytes, mode: int) -> SeedNode:
+async def _file(data: bytes, mode: int) -> SeedNode:
     if len(data) > MAX_BYTES:
         raise too_large("seed it at the start of the mount")
-    return SeedNode(stat.S_IFREG | (mode & PERMISSIONS), FileContent.of(data))
+    return SeedNode(stat.S_IFREG | (mode & PERMISSIONS), await content_of(data))
 
 
 def _skill_md(files: Mapping[bytes, tuple[bytes, int]]) -> bytes:

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import trio
 
 from vfsd.errors import FsError, StaleFile
+from vfsd.files.content import content_of
 from vfsd.files.read import MAX_BYTES, regular_file, show, too_large
 from vfsd.files.resolve import PathResolver, ResolvedPath, contents_first
 from vfsd.scope.hooks import NOTHING, Plan, Touched
@@ -96,7 +97,7 @@ class FileWriter:
 
         Errors: StaleFile, EEXIST, ENOENT (no directory), EISDIR, EINVAL (neither file nor directory), EFBIG.
         """
-        content = FileContent.of(_checked(data))
+        content = await content_of(_checked(data))
 
         def plan_existing(ino: int, now_ns: int) -> Change:
             return plan_replace(self._tree, ino, content, now_ns)
@@ -105,7 +106,7 @@ class FileWriter:
 
     async def append(self, path: bytes, data: bytes, *, parents: bool = False) -> WriteResult:
         """Append *data* to the file at *path*, or create the file with it. Errors: as for :meth:`write`."""
-        content, options = FileContent.of(_checked(data)), WriteOptions(parents=parents)
+        content, options = await content_of(_checked(data)), WriteOptions(parents=parents)
 
         def plan_existing(ino: int, now_ns: int) -> Change:
             return plan_write(self._tree, ino, self._tree.inode(ino).attributes.size, data, now_ns)

@@ -56,7 +56,7 @@ class FuseSession:
         operations = self._operations()
         with _stderr_of_libfuse() as printed:
             try:
-                pyfuse3.init(operations, self._config.mountpoint, set(mount_options(self._config)))
+                pyfuse3.init(operations, self._config.mountpoint, mount_options(self._config))
             except RuntimeError as error:
                 why = Path(printed).read_text(errors="replace").strip().replace("\n", "; ") or str(error)
                 raise _mount_error(self._config.mountpoint, why) from None
@@ -95,12 +95,10 @@ class FuseSession:
         pyfuse3.close(unmount=unmount)
 
 
-def mount_options(config: MountConfig) -> frozenset[str]:
-    """Return the mount options for libfuse (:manpage:`mount.fuse3(8)`)."""
-    names = {"default_permissions", f"fsname=vfsd:{config.scope}", "subtype=vfsd"}
-    if config.read_only:
-        names.add("ro")
-    return frozenset(names | config.options)
+def mount_options(config: MountConfig) -> set[str]:
+    """Return the mount options for libfuse (:manpage:`mount.fuse3(8)`). No two of them contradict each other."""
+    names = {"default_permissions", f"fsname=vfsd:{config.scope}", "subtype=vfsd", *config.options}
+    return names | {"ro"} if config.read_only else names
 
 
 _IN_A_CONTAINER = "in a container pass --device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor=unconfined"

@@ -78,8 +78,8 @@ class Detached:
             signal.pidfd_send_signal(descriptor, signal.SIGTERM)
             if not has_ended(descriptor, _END_SECONDS):
                 raise MountBusy(f"{self.describe()}: it was told to end and has not; its log says why")
-        except ProcessLookupError:
-            pass
+        except (ProcessLookupError, PermissionError):
+            pass  # it has ended, or is another user's: then the store says who has the scope
         finally:
             os.close(descriptor)
 

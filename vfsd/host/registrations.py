@@ -7,10 +7,12 @@ The directory may lie in ``/tmp``, where every user can make it first. So a read
 see :func:`_check_trust`.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
+import socket
 import stat
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,6 +23,8 @@ from vfsd.config import runtime_dir
 from vfsd.errors import VfsdError
 from vfsd.host.mount_table import mount_at
 
+_SUFFIXES = (".json", ".sock")
+_CONNECT_SECONDS = 2.0
 _LONGEST_DIRECTORY = 107 - len("/0123456789abcdef.sock")
 """Longest directory in bytes. The address of a socket has 107 bytes at most (:manpage:`unix(7)`)."""
 
@@ -44,6 +48,7 @@ class Registration:
 def register(registration: Registration) -> Path:
     """Write *registration* in one step, and return the path for the control socket. Raises VfsdError."""
     base = _base(registration.mountpoint, make=True)
+    _set_aside(base)
     mount = mount_at(registration.mountpoint)
     registration = replace(registration, device=mount.device if mount else "")
     draft = base.with_suffix(f".{os.getpid()}")
@@ -52,8 +57,43 @@ def register(registration: Registration) -> Path:
     return base.with_suffix(".sock")
 
 
+def _set_aside(base: Path) -> None:
+    """Keep what another daemon has registered at *base*, under a name that has its pid.
+
+    Its mount was removed lazily, or it is dead. A living daemon stays listed until it ends.
+    """
+    other = _read(base.with_suffix(".json"))
+    if other is not None and other.pid != os.getpid():
+        aside = _aside(base, other.pid)
+        for suffix in _SUFFIXES:
+            with contextlib.suppress(FileNotFoundError):
+                base.with_suffix(suffix).rename(aside.with_suffix(suffix))
+        if not _listens(aside.with_suffix(".sock")):
+            _remove(aside)
+
+
+def _aside(base: Path, pid: int) -> Path:
+    return base.with_name(f"{base.name}-{pid}")
+
+
+def _remove(base: Path) -> None:
+    for suffix in _SUFFIXES:
+        base.with_suffix(suffix).unlink(missing_ok=True)
+
+
+def _listens(path: Path) -> bool:
+    """Return whether a process listens at the socket *path*."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_CONNECT_SECONDS)
+        try:
+            connection.connect(os.fspath(path))
+        except OSError:
+            return False
+        return True
+
+
 def unregister(mountpoint: str) -> None:
-    """Remove the registration of *mountpoint* and its socket, unless another process has registered it since.
+    """Remove the registration of this process at *mountpoint*, and its socket: not what another has registered since.
 
     Nothing is removed from a directory that cannot be trusted.
     """
@@ -61,11 +101,10 @@ def unregister(mountpoint: str) -> None:
         base = _base(mountpoint)
     except VfsdError:
         return
+    _remove(_aside(base, os.getpid()))
     registration = _read(base.with_suffix(".json"))
-    if registration is not None and registration.pid != os.getpid():
-        return
-    for suffix in (".json", ".sock"):
-        base.with_suffix(suffix).unlink(missing_ok=True)
+    if registration is None or registration.pid == os.getpid():
+        _remove(base)
 
 
 def registered(mountpoint: str) -> Registration | None:
@@ -126,14 +165,21 @@ def reserve(mountpoint: str) -> Reservation | None:
 
 
 def every() -> list[Registration]:
-    """Return all registrations, also those that dead daemons have left."""
-    found = [_read(path) for path in sorted(runtime_dir().glob("*.json"))]
+    """Return all registrations, also those that dead daemons have left. A directory that is not trusted has none."""
+    directory = runtime_dir()
+    try:
+        _check_trust(directory, {os.geteuid(), 0})
+    except VfsdError:
+        return []
+    found = [_read(path) for path in sorted(directory.glob("*.json"))]
     return [registration for registration in found if registration is not None]
 
 
 def socket_of(registration: Registration) -> Path:
-    """Return the path of the control socket of *registration*."""
-    return socket_path(registration.mountpoint)
+    """Return the path of the control socket of *registration*. Raises VfsdError."""
+    base = _base(registration.mountpoint)
+    aside = _aside(base, registration.pid)
+    return (aside if aside.with_suffix(".json").exists() else base).with_suffix(".sock")
 
 
 def socket_path(mountpoint: str) -> Path:

@@ -23,6 +23,8 @@ _LEAST_EXCESS = 16 << 20
 """Bytes of freed memory that are always left to the allocator, for the next writes."""
 _SHARE = 16
 """Freed memory of less than resident memory divided by this is also left: a return costs time for all that is kept."""
+_MOST_EXCESS = 512 << 20
+"""More freed memory than this is returned without waiting for further samples: one return must not take long."""
 _SAMPLES = 3
 """Memory must have been free in so many samples in a row: what is used again at once would have to be mapped again."""
 
@@ -79,9 +81,10 @@ class ResidentMemory:
         return min(self.excess, self._largest_tree - self.tree_size)
 
     def is_return_due(self) -> bool:
-        """Whether much memory has been free for a while. Call it once after each periodic sample."""
+        """Whether much memory has been free for a while, or very much now. Call it once after each periodic sample."""
         self._excesses.append(self.excess)
-        return len(self._excesses) == _SAMPLES and min(self._excesses) > max(_LEAST_EXCESS, self.resident // _SHARE)
+        lasting = min(self._excesses) if len(self._excesses) == _SAMPLES else 0
+        return lasting > max(_LEAST_EXCESS, self.resident // _SHARE) or self.excess > _MOST_EXCESS
 
     def returned(self, tree: Tree) -> None:
         """Begin again with a sample of *tree*: free memory was returned to the system."""

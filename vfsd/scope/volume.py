@@ -175,6 +175,10 @@ class Volume:
         """Measure what the daemon has resident, for its limit."""
         self._memory.sample(self._tree)
 
+    def check_memory(self, more: int) -> None:
+        """Refuse to use *more* bytes of memory for a request if the daemon may not grow so far. Errors: ENOSPC."""
+        self._memory.check(self._tree, more)
+
     # --- changing names
 
     async def create(self, key: EntryKey, new: NewInode) -> Inode:

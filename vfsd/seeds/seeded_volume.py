@@ -1,5 +1,6 @@
 """Building a volume together with its seeds: the one place that decides which hooks a mounted scope has."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from vfsd.config import DirectoryMtime
@@ -14,10 +15,11 @@ from vfsd.tree.tree import Tree
 
 
 class VolumeOptions(NamedTuple):
-    """What the operator decides about a volume: which directory times move, and the limit of memory."""
+    """What is decided about a volume: which directory times move, the limit of memory, and further *hooks*."""
 
     directory_mtime: DirectoryMtime = DirectoryMtime.SKILLS
     memory: MemoryLimit | None = None
+    hooks: Sequence[Hook] = ()
 
 
 class SeededVolume(NamedTuple):
@@ -47,7 +49,7 @@ def seeded_volume(
         tree,
         backing,
         background,
-        hooks=hooks,
+        hooks=[*hooks, *options.hooks],
         deferred=deferred,
         kernel=kernel,
         memory=options.memory or MemoryLimit(0),

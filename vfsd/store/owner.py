@@ -46,6 +46,16 @@ class Owner:
         except OSError:
             return False
 
+    def lives_here(self) -> bool:
+        """Whether the daemon certainly lives: it runs on this host. Then it has its scope, whatever the clocks say.
+
+        If that cannot be found out, the answer is False.
+        """
+        try:
+            return self.host_id == _host_id() and _is_alive(self.pid, self.started)
+        except OSError:
+            return False
+
     def describe(self) -> str:
         """Return one phrase for people: host, pid, mountpoint, and for how long it has the scope."""
         age = max(0, clock.now() - self.since_ns) // 1_000_000_000
@@ -87,6 +97,15 @@ def _check(owner: Owner) -> None:
 
 def _quoted(text: str | bytes) -> str:
     return repr(text[:200])
+
+
+def living_here(text: str | bytes) -> Owner | None:
+    """Return the owner that *text* describes, if it certainly lives on this host. None also if *text* is damaged."""
+    try:
+        owner = from_json(text)
+    except ScopeDamaged:
+        return None
+    return owner if owner.lives_here() else None
 
 
 def this_process(mountpoint: str) -> Owner:

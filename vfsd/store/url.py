@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from vfsd.errors import UsageError
 from vfsd.store.base import Store, StoreFactory, StoreOptions
@@ -113,6 +113,24 @@ def with_absolute_path(url: str, absolute: Callable[[str], str]) -> str:
 def can_wait_for_replicas(url: str) -> bool:
     """Whether fsync can wait for more than the commit: only a server has replicas and its own disk."""
     return _kind(url) in {Kind.SERVER, Kind.SOCKET}
+
+
+def has_password(url: str) -> bool:
+    """Whether *url* itself has a password for the store."""
+    parts = urlsplit(url)
+    return parts.password is not None or any(setting.startswith("password=") for setting in parts.query.split("&"))
+
+
+def takes_password(url: str) -> bool:
+    """Whether the store of *url* can ask for a password."""
+    return _kind(url) in {Kind.SERVER, Kind.SOCKET}
+
+
+def with_password(url: str, password: str) -> str:
+    """Return *url*, which has no password, with *password* after its user name."""
+    parts = urlsplit(url)
+    user, _, address = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user}:{quote(password, safe='', errors='surrogateescape')}@{address}").geturl()
 
 
 # --- what people may see of a URL

@@ -1,14 +1,16 @@
 """The control operations on files. The rules are in :mod:`vfsd.files`; nothing here knows one."""
 
-import base64
 import stat
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from vfsd.control.arguments import Arguments
+from vfsd.control.encoding import encoded_content, encoded_list
+from vfsd.control.lines import Room, unlimited
 from vfsd.control.protocol import path_text
 from vfsd.control.server import ControlHandler
 from vfsd.files.read import FileReader
+from vfsd.files.walk import Listed
 from vfsd.files.write import FileWriter, WriteOptions, WriteResult
 from vfsd.tree.change import PERMISSIONS, Attributes
 
@@ -18,14 +20,18 @@ _TYPES = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlin
 class _Mounted(NamedTuple):
     reader: FileReader
     files: FileWriter
+    room: Room
 
 
 _Operation: TypeAlias = Callable[[_Mounted, Arguments], Awaitable[Any]]
 
 
-def file_operations(reader: FileReader, files: FileWriter) -> dict[str, ControlHandler]:
-    """Return the handlers, by operation. They read with *reader* and change with *files*."""
-    mounted = _Mounted(reader, files)
+def file_operations(reader: FileReader, files: FileWriter, room: Room = unlimited) -> dict[str, ControlHandler]:
+    """Return the handlers, by operation. They read with *reader* and change with *files*.
+
+    *room* limits the memory that an answer may take.
+    """
+    mounted = _Mounted(reader, files, room)
 
     def bound(operation: _Operation) -> ControlHandler:
         return lambda arguments: operation(mounted, arguments)
@@ -38,16 +44,23 @@ def file_operations(reader: FileReader, files: FileWriter) -> dict[str, ControlH
 
 async def _read_file(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
     content = mounted.reader.read(arguments.path(), arguments.number("offset", 0), arguments.optional_number("length"))
-    return {"data": base64.b64encode(content.data).decode(), "size": content.size, "mtime_ns": content.mtime_ns}
+    return {"data": encoded_content(content), "size": content.size, "mtime_ns": content.mtime_ns}
 
 
 async def _readdir(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
-    entries = mounted.reader.readdir(arguments.path(default=""), recursive=arguments.flag("recursive"))
-    return {"entries": [{"name": path_text(name), **_listed(attributes)} for name, attributes in entries]}
+    path, recursive = arguments.path(default=""), arguments.flag("recursive")
+    with mounted.reader.readdir(path, recursive=recursive) as found:
+        return {"entries": await encoded_list(map(_entry, found), mounted.room)}
+
+
+def _entry(listed: Listed | None) -> dict[str, Any] | None:
+    return None if listed is None else {"name": path_text(listed.path), **_listed(listed.attributes)}
 
 
 async def _list_all_paths(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:
-    return {"paths": [path_text(path) for path in mounted.reader.all_paths()]}
+    with mounted.reader.all_paths() as paths:
+        texts = (None if path is None else path_text(path) for path in paths)
+        return {"paths": await encoded_list(texts, mounted.room)}
 
 
 async def _exists(mounted: _Mounted, arguments: Arguments) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from vfsd.store.redis.durability import DurabilityWait
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
 from vfsd.store.redis.lease import clock
+from vfsd.store.redis.leftovers import SWEEP, Leftovers, is_large
 from vfsd.store.redis.resp import ConnectionLost, ReplyError, RespConnection, RespRequest
 from vfsd.store.redis.transaction import (
     ExecResult,
@@ -37,13 +38,16 @@ from vfsd.store.redis.transaction import (
     next_ino,
     watched,
 )
-from vfsd.tree.change import Change, Chunk, copy_views
+from vfsd.tree.change import Change, Chunk, DropChunks, copy_views
 
 _log = logging.getLogger(__name__)
 
 _TRANSACTIONS = 4096
 _BYTES = 32 << 20
 """The most that is remembered: much more than a second of a busy mount. The chunks are shared with the tree."""
+
+_SWEEP_AGAIN_AFTER = 1.0
+"""Seconds between two attempts to delete leftovers while the store refuses or is away."""
 
 
 class UnansweredTransaction(InDoubt):
@@ -94,6 +98,7 @@ class RedisClaim(Claim):
         self._next_ino = 0
         self._watched: Watched | None = None
         self._remembered = _Remembered()
+        self._leftovers = Leftovers()
         self._doubt: UnansweredTransaction | None = None
         self._connection = FencedConnection(admin, self.scope, self.owner.token, options.timeout, self)
         waits = options.fsync != Fsync()
@@ -110,7 +115,23 @@ class RedisClaim(Claim):
 
     async def keep(self) -> None:
         """See :meth:`Claim.keep`."""
-        await self._connection.keep()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._sweep)
+            await self._connection.keep()
+            nursery.cancel_scope.cancel()
+
+    async def _sweep(self) -> None:
+        """Delete leftovers, a slice at a time, whenever there are some."""
+        while True:
+            await self._leftovers.due.wait()
+            if not self._leftovers.pending:
+                self._leftovers.due = trio.Event()
+                continue
+            try:
+                await self._group.commit(SWEEP)
+            except StoreError as error:
+                _log.info("could not delete leftovers of scope %s: %s", self.scope, error)
+                await trio.sleep(_SWEEP_AGAIN_AFTER)
 
     async def release(self) -> None:
         """See :meth:`Claim.release`."""
@@ -138,7 +159,22 @@ class RedisClaim(Claim):
 
     async def commit(self, change: Change) -> None:
         """See :meth:`Claim.commit`."""
+        for op in change.ops:
+            if type(op) is DropChunks and is_large(op):  # the type alone rules out nearly all: no call for them
+                await self._commit_large(change)
+                return
         await self._group.commit(change)
+
+    async def _commit_large(self, change: Change) -> None:
+        self._leftovers.large += 1
+        try:
+            await self._group.commit(change)
+        finally:
+            self._leftovers.large -= 1
+
+    def _resolved(self, tickets: Sequence[Ticket]) -> list[Change]:
+        """Return what one transaction must store for *tickets* at this moment."""
+        return self._leftovers.resolve(ticket.change for ticket in tickets)
 
     async def _flush(self, tickets: Sequence[Ticket]) -> None:
         try:
@@ -149,12 +185,14 @@ class RedisClaim(Claim):
 
     async def _store(self, tickets: Sequence[Ticket], deadline: float) -> None:
         """Send *tickets* as one transaction, again if necessary, until it is stored, refused or too late."""
-        changes = [ticket.change for ticket in tickets]
         while True:
             link = self._connection.link or await self._connection.usable(deadline)
             if clock() > self._connection.lease.ends:
                 await self._connection.claim_again(deadline)
                 continue
+            changes = [ticket.change for ticket in tickets]
+            if self._leftovers.pending or self._leftovers.large:
+                changes = self._resolved(tickets)
             seq, following = self._seq + 1, next_ino(changes, self._next_ino)
             request, content = encode(self._connection.keys, changes, self._header(seq, following))
             meanwhile = copy_views(changes) if request.has_large_values else ()
@@ -187,6 +225,8 @@ class RedisClaim(Claim):
         self._seq = seq
         self._next_ino = following
         self._remembered.add(seq, changes, size)
+        if self._leftovers.pending or self._leftovers.large:
+            self._leftovers.applied(changes)
 
     def _is_ours(self, outcome: Outcome) -> bool:
         """Whether the scope is still ours. Raises Fenced if another program has changed the scope's keys.
@@ -250,17 +290,18 @@ class RedisClaim(Claim):
     async def _shrink(self, ticket: Ticket, deadline: float) -> None:
         """Store a change that needs no memory on a full server."""
         link, seq = await self._connection.usable(deadline), self._seq + 1
-        request = self._shrinking(ticket.change, seq)
+        (change,) = self._resolved([ticket])
+        request = self._shrinking(change, seq)
         try:
             replies = await link.call(request, deadline)
         except ConnectionLost as lost:
-            if not await self._settle(lost, seq, [ticket.change], deadline):
+            if not await self._settle(lost, seq, [change], deadline):
                 await self._store([ticket], deadline)
             return
         answer = replies[0]
         stored = not isinstance(answer, ReplyError) and answer[0] == b"stored"
         if stored:
-            self._note_stored(seq, [ticket.change], next_ino([ticket.change], self._next_ino), request.size)
+            self._note_stored(seq, [change], next_ino([change], self._next_ino), request.size)
         ours = self._holds(watched(replies), stored=stored)
         if stored:
             return
@@ -317,6 +358,7 @@ class RedisClaim(Claim):
         if seq < self._seq:
             await self._store_again(link, seq)
         self._seq = max(self._seq, seq)
+        self._leftovers.pending = await self._connection.notes(link)
 
     def abandon(self) -> None:
         """See :class:`~vfsd.store.redis.connection.Recovery`."""

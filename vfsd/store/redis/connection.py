@@ -21,6 +21,7 @@ from vfsd.store.redis.admin import RedisAdmin
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
 from vfsd.store.redis.lease import Lease, clock
+from vfsd.store.redis.leftovers import Leftover, read_notes
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
 from vfsd.store.redis.transaction import Watched, watch, watched
 
@@ -189,6 +190,16 @@ class FencedConnection:
         if now.epoch != self.epoch:
             raise self.disturbed()
         await self._recovery.recover(link, seq, next_ino, now)
+
+    async def notes(self, link: RespConnection) -> dict[bytes, Leftover]:
+        """Return the notes of the scope's leftovers, by their field, as the server at *link* has them.
+
+        A note that cannot be read is left alone: loading the scope says that it is damaged.
+        """
+        request = RespRequest()
+        request.add(b"HGETALL", self.keys.leftovers)
+        fields = (await self._ask(link, request))[0]
+        return read_notes(dict(zip(fields[::2], fields[1::2], strict=True)))[0]
 
     def disturbed(self) -> StoreUnreachable:
         """Return the error for a header that somebody changed while the link was brought up."""

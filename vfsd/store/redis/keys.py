@@ -16,6 +16,7 @@ class Keys:
         self.inodes = prefix + b"inodes"
         self.entries = prefix + b"entries"
         self.lease = prefix + b"lease"
+        self.leftovers = prefix + b"leftovers"
         self.data_prefix = prefix + b"data:"
         self.data = (self.data_prefix + b"%d").__mod__
         """``data(ino)`` is the key of the hash that holds the chunks of inode *ino*. Every commit of content calls it,

@@ -19,6 +19,7 @@ from vfsd.store.records import check_format, unpack_entry, unpack_inode
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.header import FIELDS, Header, read_header
 from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.leftovers import read_notes
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
 from vfsd.tree.change import CHUNK_SIZE, Op, PutChunks, PutInode
 
@@ -42,6 +43,7 @@ class Loader:
         self._done = 0
         self._total = 0
         self._next_ino = 0
+        self._leftovers: dict[int, set[int]] = {}
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """See :meth:`vfsd.store.base.Store.load`."""
@@ -50,6 +52,7 @@ class Loader:
         lengths = await self._ask([b"HLEN", self._keys.inodes], [b"HLEN", self._keys.entries])
         self._total = sum(0 if isinstance(length, ReplyError) else length for length in lengths)
         damages = [self._damage(self._keys.scope, field.encode(), why) for field, why in header.faults.items()]
+        damages += await self._read_leftovers()
         yield Batch((), tuple(damages), 0, self._total, self._next_ino)
         sizes: dict[int, int] = {}
         async with aclosing(self._records(self._keys.inodes, self._inode)) as batches:
@@ -65,6 +68,17 @@ class Loader:
                 yield batch
         if (await self.header()).values != header.values:
             raise ScopeChanged(f"scope {self._scope} was written while it was read")
+
+    async def _read_leftovers(self) -> list[Damage]:
+        """Learn which chunks are stored, but must read as zeros. Return the notes that cannot be read."""
+        key = self._keys.leftovers
+        (fields,) = await self._ask([b"HGETALL", key])
+        if isinstance(fields, ReplyError):
+            return [Damage(key.decode(), str(fields))]
+        leftovers, faults = read_notes(dict(_pairs(fields)))
+        for leftover in leftovers.values():
+            self._leftovers.setdefault(leftover.ino, set()).update(leftover.numbers)
+        return [self._damage(key, field, why) for field, why in faults.items()]
 
     async def header(self) -> Header:
         """Return the header, if this vfsd can read the scope. Raises ScopeMissing, ScopeDamaged, FormatTooNew.
@@ -121,8 +135,12 @@ class Loader:
         return self._batch(ops, damages)
 
     async def _content(self, sizes: dict[int, int]) -> AsyncGenerator[Batch, None]:
-        """Yield the chunks of the files in *sizes*. Small files come in groups, and large files in slices."""
-        small = [ino for ino, size in sizes.items() if size <= _WHOLE_FILE_CHUNKS * CHUNK_SIZE]
+        """Yield the chunks of the files in *sizes*. Small files come in groups, and large files in slices.
+
+        A file with leftovers is large, whatever its size.
+        """
+        most = _WHOLE_FILE_CHUNKS * CHUNK_SIZE
+        small = [ino for ino, size in sizes.items() if size <= most and ino not in self._leftovers]
         async with aclosing(self._read_ahead(_bounded_groups(small, sizes))) as answers:
             async for group, replies in answers:
                 yield self._chunks(zip(group, replies, strict=True), len(group))
@@ -140,11 +158,13 @@ class Loader:
                 damages.append(Damage(self._keys.data(ino).decode(), str(fields)))
                 continue
             chunks: dict[int, bytes] = {}
+            leftovers = self._leftovers.get(ino, ())
             for field, chunk in _pairs(fields):
                 try:
                     index = chunk_number(field)
-                    check_chunk(index, chunk)
-                    chunks[index] = chunk
+                    if index not in leftovers:
+                        check_chunk(index, chunk)
+                        chunks[index] = chunk
                 except ValueError as error:
                     damages.append(self._damage(self._keys.data(ino), field, str(error)))
             if chunks:

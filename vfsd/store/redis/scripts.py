@@ -106,11 +106,11 @@ return 1
 """
 
 FINISH_DROP: Final = b"""#!lua flags=allow-oom
--- KEYS scope, scopes, inodes, entries   ARGV name
+-- KEYS scope, scopes, inodes, entries, leftovers   ARGV name
 -- Deletes the rest of a scope that is being destroyed, and its name in the list, in one step: a scope that is created
 -- before this is refused, and one that is created after this gets its own name in the list.
 if redis.call('HEXISTS', KEYS[1], 'dropping') == 0 then return 0 end
-redis.call('UNLINK', KEYS[1], KEYS[3], KEYS[4])
+redis.call('UNLINK', KEYS[1], KEYS[3], KEYS[4], KEYS[5])
 redis.call('SREM', KEYS[2], ARGV[1])
 return 1
 """

@@ -23,7 +23,7 @@ from vfsd.store.base import (
     Store,
     StoreOptions,
 )
-from vfsd.store.owner import Owner, from_json
+from vfsd.store.owner import Owner, from_json, living_here
 from vfsd.store.ranges import is_scope_name
 from vfsd.store.records import FORMAT, pack_limits, unpack_limits
 from vfsd.store.redis import scripts
@@ -82,6 +82,8 @@ class RedisStore(Store):
         *dead_epoch* is the epoch of an owner that has certainly ended: the claim need not wait for its lease.
         """
         keys = Keys(scope)
+        if not terms.take_over:
+            self._raise_if_lives_here(scope)
         if terms.create and not self._admin.execute("SISMEMBER", SCOPES, scope):
             self._admin.execute("SADD", SCOPES, scope)  # a full server refuses this, so it gets no new scope
         answer = self._admin.script(
@@ -109,6 +111,12 @@ class RedisStore(Store):
             _raise_if_alive(scope, answer[2])
             return self._claim(scope, owner, terms, answer[1])
         return bool(answer[2] == b"1")
+
+    def _raise_if_lives_here(self, scope: str) -> None:
+        """Raise ScopeBusy if the owner lives on this host: a step of the server's clock may have ended its lease."""
+        owner = self._admin.execute("HGET", Keys(scope).scope, "owner")
+        if owner and living_here(owner):
+            _raise_if_alive(scope, owner)
 
     def _update_limits(self, scope: str, owner: Owner, changes: Limits) -> Limits:
         """Change the limits of a scope that *owner* has claimed, and return the limits in force.
@@ -175,7 +183,7 @@ class RedisStore(Store):
         damages = [Damage(f"{keys.scope.decode()} field {field}", why) for field, why in header.faults.items()]
         holder = None
         try:
-            holder = from_json(owner) if owner and leased else None
+            holder = (from_json(owner) if leased else living_here(owner)) if owner else None
         except ScopeDamaged as error:
             damages.append(Damage(f"{keys.scope.decode()} field owner", str(error)))
         return ScopeSummary(scope, files, header.numbers["created"], holder, next(iter(damages), None))
@@ -192,6 +200,7 @@ class RedisStore(Store):
         *dead_epoch* is the epoch of an owner that has certainly ended.
         """
         keys = Keys(scope)
+        self._raise_if_lives_here(scope)
         answer = self._admin.script(scripts.START_DROP, (keys.scope, keys.lease), dead_epoch)
         if answer[0] == b"missing":
             raise ScopeMissing(f"there is no scope {scope} in the store {self.label}")
@@ -203,7 +212,8 @@ class RedisStore(Store):
             data = (keys.data_prefix + ino for ino in fields)  # also of a damaged scope, where it may be no number
             if not self._admin.script(scripts.DROP_SLICE, (keys.scope, *data)):
                 return
-        self._admin.script(scripts.FINISH_DROP, (keys.scope, SCOPES, keys.inodes, keys.entries), scope)
+        rest = (keys.scope, SCOPES, keys.inodes, keys.entries, keys.leftovers)
+        self._admin.script(scripts.FINISH_DROP, rest, scope)
 
     async def aclose(self) -> None:
         """See :meth:`Store.aclose`."""
@@ -223,7 +233,8 @@ def _raise_if_alive(scope: str, owner_json: bytes) -> None:
     if not owner.is_gone():
         raise ScopeBusy(
             f"scope {scope} is mounted: {owner.describe()}; unmount it there,"
-            f" or if that host is gone wait {LEASE_SECONDS} s for its lease to end"
+            f" or if that host is gone wait {LEASE_SECONDS} s for its lease to end,"
+            " or mount with --take-over if it hangs"
         )
 
 

@@ -10,16 +10,17 @@ tells whether the last commit arrived.
 
 import enum
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from vfsd.store.records import entry_key, entry_value, pack_inode
 from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.leftovers import DropLeftover, Leftover, NoteLeftovers, RedisOp
 from vfsd.store.redis.resp import Reply, ReplyError, RespRequest
-from vfsd.tree.change import Change, Chunk, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
+from vfsd.tree.change import Change, Chunk, DropChunks, DropEntry, DropInode, PutChunks, PutEntry, PutInode
 
-_NUMBERS_AT_ONCE = 4000
-"""How many chunks one command drops. A script cannot pass more than about 8,000 words (LUAI_MAXCSTACK)."""
+_NOTES_AT_ONCE = 1000
+"""How many notes one command writes. A script cannot pass more than about 8,000 words (LUAI_MAXCSTACK)."""
 
 
 class ExecResult(enum.Enum):
@@ -155,7 +156,7 @@ class Command(NamedTuple):
         return (len(self.words) - 2) // 2 - new
 
 
-def commands(keys: Keys, ops: Iterable[Op]) -> list[Command]:
+def commands(keys: Keys, ops: Iterable[RedisOp]) -> list[Command]:
     """Return the Redis commands that store *ops*: one per kind of record, then those for content in their order."""
     put_inodes: list[Chunk] = [b"HSET", keys.inodes]
     put_entries: list[Chunk] = [b"HSET", keys.entries]
@@ -175,8 +176,13 @@ def commands(keys: Keys, ops: Iterable[Op]) -> list[Command]:
             case DropInode():
                 drop_inodes.append(b"%d" % op.ino)
                 content.append(Command([b"UNLINK", keys.data(op.ino)]))
-            case DropChunks():
-                content += _drop_chunks(keys.data(op.ino), op.numbers)
+            case DropChunks() if op.numbers != ():
+                content.append(_drop_chunks(keys.data(op.ino), op.numbers))
+            case NoteLeftovers():
+                content += _write_notes(keys.leftovers, op.leftovers)
+            case DropLeftover(leftover):
+                content.append(_drop_chunks(keys.data(leftover.ino), leftover.numbers))
+                content.append(Command([b"HDEL", keys.leftovers, leftover.field]))
     named = [put_inodes, drop_entries, put_entries, drop_inodes]
     return [Command(words) for words in named if len(words) > 2] + content  # noqa: PLR2004 (more than verb and key)
 
@@ -187,11 +193,18 @@ def _fields(op: PutChunks) -> Iterable[Chunk]:
         yield chunk
 
 
-def _drop_chunks(key: bytes, numbers: tuple[int, ...] | None) -> list[Command]:
+def _drop_chunks(key: bytes, numbers: tuple[int, ...] | None) -> Command:
     if numbers is None:
-        return [Command([b"UNLINK", key])]
-    slices = (numbers[start : start + _NUMBERS_AT_ONCE] for start in range(0, len(numbers), _NUMBERS_AT_ONCE))
-    return [Command([b"HDEL", key, *(b"%d" % number for number in part)]) for part in slices]
+        return Command([b"UNLINK", key])
+    return Command([b"HDEL", key, *(b"%d" % number for number in numbers)])
+
+
+def _write_notes(key: bytes, leftovers: Sequence[Leftover]) -> Iterator[Command]:
+    for start in range(0, len(leftovers), _NOTES_AT_ONCE):
+        words: list[Chunk] = [b"HSET", key]
+        for leftover in leftovers[start : start + _NOTES_AT_ONCE]:
+            words += (leftover.field, leftover.value)
+        yield Command(words)
 
 
 def next_ino(changes: Iterable[Change], known: int) -> int:

@@ -14,13 +14,13 @@ import sqlite3
 
 import trio
 
-from vfsd.errors import Fenced, StoreError
+from vfsd.errors import Fenced, StoreError, StoreFull
 from vfsd.store.base import LEASE_SECONDS, Claim, Claimed
 from vfsd.store.owner import describe_json
-from vfsd.store.sqlite import rows, scope_rows
+from vfsd.store.sqlite import leftovers, rows, scope_rows
 from vfsd.store.sqlite.database import Database, transaction
 from vfsd.store.sqlite.scope_rows import Grant
-from vfsd.tree.change import Change
+from vfsd.tree.change import Change, PutChunks
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,12 @@ class SqliteClaim(Claim):
         self._ended = trio.Event()
         self._pending = 0
         self._checkpoint_after = _CHECKPOINT_ROWS
+        self._has_leftovers = True  # of an earlier daemon, until it is known that there are none
+        self._leftovers_due = trio.Event()
+        self._leftovers_due.set()
         self._checkpoint_due = trio.Event()
+        if not database.notices_writes:  # a killed daemon left a log
+            self._checkpoint_due.set()
 
     @property
     def pending(self) -> int:
@@ -52,6 +57,7 @@ class SqliteClaim(Claim):
         """See :meth:`Claim.keep`."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._checkpoint_when_due)
+            nursery.start_soon(self._delete_leftovers_when_due)
             while not self._ended.is_set():
                 await self._renew()
                 with trio.move_on_after(LEASE_SECONDS / 3):
@@ -88,9 +94,26 @@ class SqliteClaim(Claim):
             await self._checkpoint_due.wait()
             self._checkpoint_due = trio.Event()
             try:
-                await trio.to_thread.run_sync(self._database.checkpoint)
+                await self._database.checkpoint()
             except StoreError as error:
                 _log.warning("could not checkpoint the log, so it keeps growing: %s", error)
+
+    async def _delete_leftovers_when_due(self) -> None:
+        """Delete what commits removed, in slices. Commits go on between the slices."""
+        while True:
+            await self._leftovers_due.wait()
+            self._leftovers_due = trio.Event()
+            try:
+                await self._database.run_in_slices(self._delete_slice)
+            except StoreError as error:
+                _log.warning("could not delete removed content, so it keeps its space for now: %s", error)
+
+    def _delete_slice(self, connection: sqlite3.Connection) -> bool:
+        with transaction(connection):
+            self._has_leftovers = leftovers.delete_chunks(connection, self._grant.scope)
+            found = self._has_leftovers or leftovers.delete_scopes(connection)
+        self._note_changes(connection)
+        return found
 
     async def release(self) -> None:
         """See :meth:`Claim.release`."""
@@ -110,9 +133,21 @@ class SqliteClaim(Claim):
         """See :meth:`Claim.commit`."""
         self._pending += 1
         try:
-            await self._database.run(lambda connection: self._commit(connection, change))
+            while not await self._is_committed(change):
+                pass
         finally:
             self._pending -= 1
+
+    async def _is_committed(self, change: Change) -> bool:
+        """Commit *change*. If the store is full, delete a slice of what was removed before, and return False."""
+        try:
+            await self._database.run(lambda connection: self._commit(connection, change))
+        except StoreFull:
+            if not await self._database.run(self._delete_slice):
+                raise
+            await self._database.pause()
+            return False
+        return True
 
     def _commit(self, connection: sqlite3.Connection, change: Change) -> None:
         self.raise_if_unusable()
@@ -122,13 +157,24 @@ class SqliteClaim(Claim):
             next_ino = scope_rows.next_ino(connection, self._grant)
             if next_ino is None:
                 raise self._lose(connection)
-            for op in change.ops:
-                rows.write(connection, self._grant.scope, op)
+            self._write(connection, change)
             scope_rows.raise_next_ino(connection, self._grant, next_ino, change)
+        self._note_changes(connection)
+
+    def _write(self, connection: sqlite3.Connection, change: Change) -> None:
+        scope = self._grant.scope
+        for op in change.ops:
+            if self._has_leftovers and isinstance(op, PutChunks):
+                leftovers.revive(connection, scope, op.ino, op.chunks)
+            if rows.write(connection, scope, op):
+                self._has_leftovers = True
+                self._leftovers_due.set()
+
+    def _note_changes(self, connection: sqlite3.Connection) -> None:
         if connection.total_changes > self._checkpoint_after:
             self._checkpoint_after = connection.total_changes + _CHECKPOINT_ROWS
             self._checkpoint_due.set()
 
     async def sync(self) -> None:
         """See :meth:`Claim.sync`: flush the log to the disk."""
-        await trio.to_thread.run_sync(self._database.flush_log)
+        await self._database.flush_log()

@@ -4,6 +4,7 @@ Several daemons may share one file. SQLite itself never waits for a lock here, b
 event loop. A caller that finds the file locked sleeps in trio and tries again.
 """
 
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -15,14 +16,17 @@ import trio
 
 from vfsd.errors import FormatTooNew, StoreError, StoreFull, StoreRefused, StoreUnreachable
 from vfsd.store.sqlite.errors import is_locked, translated
+from vfsd.store.sqlite.files import OpenFiles, open_descriptors
 from vfsd.store.sqlite.rows import SCHEMA
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 _APPLICATION_ID = 0x76667364
 """Identifies a file of vfsd: the bytes "vfsd" (see PRAGMA application_id)."""
 
-_LAYOUT = 1
+_LAYOUT = 2
 """Version of the tables, kept in PRAGMA user_version. The format of the records has its own version, per scope."""
 
 _LOG_PAGES = 4000
@@ -34,6 +38,9 @@ to its limit, and the file by the same size."""
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.001, 0.02
 """The delays (s) between two attempts on a locked file: the first, and the limit up to which it doubles."""
+
+_PAUSE = 0.002
+"""Time (s) between two slices of a long work, about as long as a slice takes."""
 
 _PRAGMAS = (
     "PRAGMA synchronous = NORMAL",  # a commit survives the daemon's end; flush_log() makes it survive the host's
@@ -51,7 +58,9 @@ class Database:
         self.label = f"sqlite:{path}"
         self._timeout = timeout
         self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
+        self._files: OpenFiles | None = None
+        self._fault: str | None = None
+        self._saved_log = False
 
     # --- using it
 
@@ -70,7 +79,22 @@ class Database:
         The file is opened if necessary; *create* allows to create it. While the file is locked, *action* is called
         again, so it must do everything or nothing.
         """
-        return await self._retry_while_locked(lambda: action(self._writable(create=create)))
+        return await self._retry_while_locked(lambda: self._run(action, create=create))
+
+    def _run(self, action: Callable[[sqlite3.Connection], T], *, create: bool) -> T:
+        connection, files = self._writable(create=create)
+        result = action(connection)
+        files.note_commit()
+        return result
+
+    async def run_in_slices(self, action: Callable[[sqlite3.Connection], bool]) -> None:
+        """Call *action* again and again until it returns False. Others commit between two calls. Raises StoreError."""
+        while await self.run(action):
+            await self.pause()
+
+    async def pause(self) -> None:
+        """Let others commit, in this process and elsewhere."""
+        await trio.sleep(_PAUSE)
 
     async def open(self) -> None:
         """Open the file, if it is not open. Raises StoreError, for example if the file is not vfsd's."""
@@ -84,7 +108,7 @@ class Database:
         """Close the connection. SQLite checkpoints and removes the log when the last connection to the file closes."""
         if self._connection is not None:
             self._connection.close()
-            self._connection = None
+            self._connection = self._files = None
 
     @contextmanager
     def translating_errors(self) -> Iterator[None]:
@@ -111,17 +135,51 @@ class Database:
 
     # --- opening it
 
-    def _writable(self, *, create: bool) -> sqlite3.Connection:
-        """Return the connection for writing.
+    def _writable(self, *, create: bool) -> tuple[sqlite3.Connection, OpenFiles]:
+        """Return the connection for writing and its files. Raises StoreUnreachable: see :meth:`raise_if_tampered`."""
+        if self._connection is None or self._files is None:
+            before = open_descriptors()
+            connection = self._open(create=create)
+            try:
+                self._files = OpenFiles(connection, os.fspath(self.path), before)
+            except OSError as error:
+                connection.close()
+                raise self._error(StoreUnreachable, f"its files cannot be looked at: {error}; try again") from error
+            self._connection = connection
+        self.raise_if_tampered()
+        return self._connection, self._files
 
-        Raises StoreUnreachable if the file was moved or removed: commits to a file without a name would be lost.
+    @property
+    def notices_writes(self) -> bool:
+        """Whether a write of another program to the database file is noticed: see :meth:`OpenFiles.notices_writes`."""
+        return self._files is not None and self._files.notices_writes
+
+    def raise_if_tampered(self) -> None:
+        """Raise StoreUnreachable if another program moved, removed or overwrote one of the files in use.
+
+        Commits to them would be lost.
         """
-        if self._connection is None:
-            self._connection = self._open(create=create)
-            self._identity = _identity(self.path)
-        elif _identity(self.path) != self._identity:
-            raise self._error(StoreUnreachable, "the file in use was moved or removed; move it back")
-        return self._connection
+        fault = None if self._files is None else self._files.fault()
+        if fault != self._fault:
+            self._fault = fault
+            _log.error("store %s: %s", self.label, fault or "its files are in place again")
+        if fault is not None:
+            self._save_log()
+            raise self._error(StoreUnreachable, fault)
+
+    def _save_log(self) -> None:
+        """Copy a log that was removed into the database file, once: the end of this process would lose its content.
+
+        A checkpoint that is under way in a thread prevents that: then the next call copies.
+        The copy waits for the disk, here in the event loop, because no new connection can open the removed log.
+        """
+        if self._connection is None or self._files is None or self._saved_log or not self._files.log_can_be_saved():
+            return
+        with self.translating_errors():
+            busy, frames, copied = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if not busy and frames == copied:
+            self._saved_log = True
+            _log.warning("%s is gone; its commits were copied into %s", self._files.log, self.path)
 
     def _snapshot(self) -> sqlite3.Connection:
         connection = self._open()
@@ -145,48 +203,67 @@ class Database:
         return connection
 
     def _configure(self, connection: sqlite3.Connection) -> None:
-        is_new = self._is_new(connection)
+        layout = self._layout(connection)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise self._error(StoreRefused, f"write-ahead logging does not work there (journal mode {mode})")
-        if is_new:
+        if layout < _LAYOUT:
             with transaction(connection):
-                if self._is_new(connection):  # otherwise another process was faster
+                if self._layout(connection) < _LAYOUT:  # otherwise another process was faster
                     _create_tables(connection)
 
-    def _is_new(self, connection: sqlite3.Connection) -> bool:
-        """Whether the file is empty. Raises StoreRefused for the file of another program, and FormatTooNew."""
+    def _layout(self, connection: sqlite3.Connection) -> int:
+        """Return the layout of the tables, 0 for an empty file.
+
+        Raises StoreRefused for the file of another program, and FormatTooNew.
+        """
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (layout,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
         if not tables and not application:
-            return True
+            return 0
         if application != _APPLICATION_ID:
             raise self._error(StoreRefused, "it is the database of another program; name another file")
         if layout > _LAYOUT:
             raise self._error(FormatTooNew, f"it has layout {layout}, and this vfsd knows {_LAYOUT}; upgrade vfsd")
-        return False
+        return int(layout)
 
     # --- the disk below it
 
-    def checkpoint(self) -> None:
-        """Move the log into the file, as far as no reader prevents it. It waits for the disk: call it in a thread."""
+    async def checkpoint(self) -> None:
+        """Move the log into the file, as far as no reader prevents it. Raises StoreError."""
+        self.raise_if_tampered()
+        await trio.to_thread.run_sync(self._checkpoint, self._files)
+        if self._files is not None:
+            self._files.note_checkpoint()
+
+    def _checkpoint(self, files: OpenFiles | None) -> None:
+        """Checkpoint through a connection of its own, because that waits for the disk."""
         with self.translating_errors(), closing(self._open()) as connection:
+            if files is not None and files.moved() is not None:
+                return  # the connection may have opened another log, and would copy its content into the file
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-    def flush_log(self) -> None:
-        """Flush the log: then all commits survive a crash of the host. It waits for the disk: call it in a thread."""
+    async def flush_log(self) -> None:
+        """Flush the log: then all commits survive a crash of the host. Raises StoreUnreachable."""
+        self.raise_if_tampered()
+        if self._files is not None:
+            await trio.to_thread.run_sync(self._flush_log, self._files)
+        self.raise_if_tampered()
+
+    def _flush_log(self, files: OpenFiles) -> None:
         try:
-            # Closing a second descriptor drops a process's POSIX locks on a file. SQLite locks the database file, but
-            # not the log, so a second descriptor of the log is safe.
-            with Path(f"{self.path}-wal").open("rb") as log:
+            # Closing a second descriptor drops a process's POSIX locks on a file. SQLite locks the database file and
+            # the index, but not the log, so a second descriptor of the log is safe.
+            with Path(files.log).open("rb") as log:
                 os.fsync(log.fileno())
-        except FileNotFoundError:
-            return  # a checkpoint has moved the log into the file and flushed the file
+                flushed = files.is_log(log.fileno())
         except OSError as error:
             raise self._error(StoreUnreachable, f"its log cannot be flushed: {error.strerror}") from error
+        if not flushed:
+            raise self._error(StoreUnreachable, f"{files.log} was replaced while it is in use")
 
     def total_and_free(self, connection: sqlite3.Connection | None) -> tuple[int, int]:
         """Return the size of the file's disk, and how much content can still be written to it, in bytes."""
@@ -221,7 +298,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables in an empty file, and mark it as vfsd's."""
+    """Create the tables that are missing, all of them in an empty file, and mark the file as vfsd's."""
     for statement in SCHEMA:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -234,11 +311,3 @@ def _free_page_bytes(connection: sqlite3.Connection) -> int:
     (size,) = connection.execute("PRAGMA page_size").fetchone()
     free: int = pages * size
     return free
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from vfsd.store.base import Damage
 from vfsd.store.ranges import COUNT_MAX, check_chunk, within
 from vfsd.store.records import entry_key, entry_value, pack_inode, unpack_entry, unpack_inode
+from vfsd.store.sqlite import leftovers
 from vfsd.tree.change import (
     ROOT,
     DropChunks,
@@ -24,40 +25,45 @@ from vfsd.tree.change import (
 
 SCHEMA = (
     # AUTOINCREMENT never reuses a number: if a scope is destroyed and created again, its former owner stays fenced.
-    """CREATE TABLE scopes (
+    """CREATE TABLE IF NOT EXISTS scopes (
         id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, format INTEGER NOT NULL,
         chunk_size INTEGER NOT NULL, created_ns INTEGER NOT NULL, next_ino INTEGER NOT NULL, epoch INTEGER NOT NULL,
         owner TEXT NOT NULL, lease_ns INTEGER NOT NULL,
         limits TEXT NOT NULL) STRICT""",
-    """CREATE TABLE inodes (
+    """CREATE TABLE IF NOT EXISTS inodes (
         scope INTEGER NOT NULL, ino INTEGER NOT NULL, record BLOB NOT NULL,
         PRIMARY KEY (scope, ino)) STRICT, WITHOUT ROWID""",
-    """CREATE TABLE entries (
+    """CREATE TABLE IF NOT EXISTS entries (
         scope INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL,
         PRIMARY KEY (scope, key)) STRICT, WITHOUT ROWID""",
     # This table has row numbers, unlike the others, because rows larger than a page make an index slow.
-    """CREATE TABLE chunks (
+    """CREATE TABLE IF NOT EXISTS chunks (
         scope INTEGER NOT NULL, ino INTEGER NOT NULL, number INTEGER NOT NULL, content BLOB NOT NULL,
         UNIQUE (scope, ino, number)) STRICT""",
+    # What is removed but not deleted yet: see leftovers.
+    """CREATE TABLE IF NOT EXISTS dropped_chunks (
+        scope INTEGER NOT NULL, ino INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+        PRIMARY KEY (scope, ino, first)) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS dropped_scopes (scope INTEGER PRIMARY KEY) STRICT""",
 )
+"""Each statement does nothing if the table exists, so they also complete a file of an older layout."""
 
 _PUT_INODE = "INSERT INTO inodes VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET record = excluded.record"
 _PUT_ENTRY = "INSERT INTO entries VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
 _PUT_CHUNK = "INSERT INTO chunks VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET content = excluded.content"
 _DROP_INODE = "DELETE FROM inodes WHERE scope = ? AND ino = ?"
 _DROP_ENTRY = "DELETE FROM entries WHERE scope = ? AND key = ?"
-_DROP_CHUNKS = "DELETE FROM chunks WHERE scope = ? AND ino = ?"
 _DROP_CHUNK = "DELETE FROM chunks WHERE scope = ? AND ino = ? AND number = ?"
 
 
-def write(connection: sqlite3.Connection, scope: int, op: Op) -> None:
-    """Store one operation of the scope with number *scope*."""
+def write(connection: sqlite3.Connection, scope: int, op: Op) -> bool:
+    """Store one operation of the scope with number *scope*. Return whether rows are left to delete later."""
     match op:
         case PutInode():
             connection.execute(_PUT_INODE, (scope, op.ino, pack_inode(op.attributes)))
         case DropInode():
             connection.execute(_DROP_INODE, (scope, op.ino))
-            connection.execute(_DROP_CHUNKS, (scope, op.ino))
+            return leftovers.drop_all_chunks(connection, scope, op.ino)
         case PutEntry():
             connection.execute(_PUT_ENTRY, (scope, entry_key(op.parent, op.name), entry_value(op.ino, op.cookie)))
         case DropEntry():
@@ -65,16 +71,24 @@ def write(connection: sqlite3.Connection, scope: int, op: Op) -> None:
         case PutChunks():
             connection.executemany(_PUT_CHUNK, ((scope, op.ino, number, data) for number, data in op.chunks.items()))
         case DropChunks(numbers=None):
-            connection.execute(_DROP_CHUNKS, (scope, op.ino))
+            return leftovers.drop_all_chunks(connection, scope, op.ino)
         case DropChunks():
-            connection.executemany(_DROP_CHUNK, ((scope, op.ino, number) for number in op.numbers or ()))
+            return _drop_chunks(connection, scope, op.ino, op.numbers or ())
+    return False
+
+
+def _drop_chunks(connection: sqlite3.Connection, scope: int, ino: int, numbers: Sequence[int]) -> bool:
+    if len(numbers) > leftovers.SLICE:
+        leftovers.drop_chunks(connection, scope, ino, numbers)
+        return True
+    connection.executemany(_DROP_CHUNK, ((scope, ino, number) for number in numbers))
+    return False
 
 
 def erase(connection: sqlite3.Connection, scope: int) -> None:
-    """Delete every row of the scope with number *scope*."""
-    for table in ("chunks", "entries", "inodes"):
-        connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope,))  # noqa: S608 (a name from above)
+    """Remove the scope with number *scope*. Its rows are left to delete later."""
     connection.execute("DELETE FROM scopes WHERE id = ?", (scope,))
+    leftovers.drop_scope(connection, scope)
 
 
 class Slice(NamedTuple):
@@ -89,12 +103,16 @@ _Row: TypeAlias = tuple[Any, ...]
 
 
 class _Table(NamedTuple):
-    """How to read a table: its columns (the last one is the content, the others are the key), *rows* at a time."""
+    """How to read a table: its columns (the last one is the content, the others are the key), *rows* at a time.
+
+    *condition* excludes rows that are removed but not deleted yet.
+    """
 
     name: str
     columns: str
     read: Callable[[_Row], Op]
     rows: int
+    condition: str = ""
 
 
 def _read_inode(row: _Row) -> Op:
@@ -113,10 +131,15 @@ def _read_chunk(row: _Row) -> Op:
     return PutChunks(ino, {number: content})
 
 
+_NOT_DROPPED = (
+    " AND NOT EXISTS (SELECT 1 FROM dropped_chunks AS dropped WHERE dropped.scope = chunks.scope"
+    " AND dropped.ino = chunks.ino AND chunks.number BETWEEN dropped.first AND dropped.last)"
+)
+
 _TABLES = (
     _Table("inodes", "ino, record", _read_inode, 1000),
     _Table("entries", "key, value", _read_entry, 1000),
-    _Table("chunks", "ino, number, content", _read_chunk, 100),
+    _Table("chunks", "ino, number, content", _read_chunk, 100, _NOT_DROPPED),
 )
 """In the order of the contract: inodes come before the entries and chunks that refer to them."""
 
@@ -124,7 +147,10 @@ _TABLES = (
 def count(connection: sqlite3.Connection, scope: int) -> int:
     """Return the number of rows that :func:`read` yields."""
     return sum(
-        connection.execute(f"SELECT COUNT(*) FROM {table.name} WHERE scope = ?", (scope,)).fetchone()[0]  # noqa: S608 (a name from above)
+        connection.execute(
+            f"SELECT COUNT(*) FROM {table.name} WHERE scope = ?{table.condition}",  # noqa: S608 (a name from above)
+            (scope,),
+        ).fetchone()[0]
         for table in _TABLES
     )
 
@@ -132,7 +158,10 @@ def count(connection: sqlite3.Connection, scope: int) -> int:
 def read(connection: sqlite3.Connection, scope: int) -> Iterator[Slice]:
     """Yield all rows of the scope with number *scope*, in slices: inodes, then entries, then chunks."""
     for table in _TABLES:
-        cursor = connection.execute(f"SELECT {table.columns} FROM {table.name} WHERE scope = ?", (scope,))  # noqa: S608 (names from above)
+        cursor = connection.execute(
+            f"SELECT {table.columns} FROM {table.name} WHERE scope = ?{table.condition}",  # noqa: S608 (names from above)
+            (scope,),
+        )
         while rows := cursor.fetchmany(table.rows):
             yield _slice(table, rows)
 

@@ -61,10 +61,13 @@ class ScopeRow(NamedTuple):
     def holder(self) -> Owner | None:
         """Return the owner if it may be alive, otherwise None.
 
-        If the lease ends later than a new lease would, the clock was set back: then the lease does not count.
+        An owner on this host is asked for first, because a step of the clock ends every lease. The lease decides only
+        about an owner elsewhere. If it ends later than a new lease would, the clock was set back: it does not count.
         """
-        if not 0 < self.lease_ns - clock.now() <= _LEASE_NS:
+        if not self.lease_ns:
             return None
+        if not 0 < self.lease_ns - clock.now() <= _LEASE_NS:
+            return owners.living_here(self.owner)
         owner = owners.from_json(self.owner)
         return None if owner.is_gone() else owner
 
@@ -74,7 +77,8 @@ class ScopeRow(NamedTuple):
         if holder is not None:
             raise ScopeBusy(
                 f"scope {self.name} is mounted: {holder.describe()};"
-                f" unmount it there, or wait up to {LEASE_SECONDS} s if that daemon has died"
+                f" unmount it there, or wait up to {LEASE_SECONDS} s if that daemon has died,"
+                " or mount with --take-over if it hangs"
             )
 
 

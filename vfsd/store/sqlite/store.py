@@ -11,7 +11,7 @@ from vfsd.errors import ScopeMissing, UsageError
 from vfsd.store.base import Batch, Capacity, Claim, Claimed, ClaimTerms, ScopeSummary, Store, StoreOptions
 from vfsd.store.owner import Owner
 from vfsd.store.records import check_format
-from vfsd.store.sqlite import rows, scope_rows
+from vfsd.store.sqlite import leftovers, rows, scope_rows
 from vfsd.store.sqlite.claim import SqliteClaim
 from vfsd.store.sqlite.database import Database, transaction
 from vfsd.store.sqlite.scope_rows import Grant
@@ -89,6 +89,7 @@ class SqliteStore(Store):
         if not self._database.exists():
             raise self._missing(scope)
         await self._database.run(lambda connection: self._drop(connection, scope))
+        await self._database.run_in_slices(_delete_slice)
 
     def _drop(self, connection: sqlite3.Connection, scope: str) -> None:
         with transaction(connection):
@@ -104,6 +105,12 @@ class SqliteStore(Store):
 
     def _missing(self, scope: str) -> ScopeMissing:
         return ScopeMissing(f"there is no scope {scope} in {self.label}")
+
+
+def _delete_slice(connection: sqlite3.Connection) -> bool:
+    """Delete a slice of destroyed scopes. Return whether there was anything to do."""
+    with transaction(connection):
+        return leftovers.delete_scopes(connection)
 
 
 def open_store(url: str, options: StoreOptions) -> Store:
