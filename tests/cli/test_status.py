@@ -6,11 +6,13 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+import redis
 
-from tests.support.cli import failure, statuses, success
+from tests.support.cli import detached, failure, statuses, success
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.servers import RedisServer, redis_program
 from vfsd import __version__
@@ -157,3 +159,61 @@ def test_destroy_asks_first(mount: MountFactory, redis_server: RedisServer) -> N
     assert result.returncode == 1
     assert f"Delete all files of scope {mounted.scope} for good?" in result.stdout
     assert mounted.scope in _scopes(mounted)
+
+
+DAMAGES: dict[str, Callable[["redis.Redis", str], object]] = {
+    "a header that is no hash": lambda client, key: (client.delete(key), client.set(key, "text")),
+    "a field that is no number": lambda client, key: client.hset(key, "next", "nonsense"),
+    "a time beyond the calendar": lambda client, key: client.hset(key, "created", str(2**64)),
+    "limits that are no numbers": lambda client, key: client.hset(key, "limits", '{"max_bytes": "\x1b[2J"}'),
+    "an owner that is no owner": lambda client, key: (
+        client.hset(key, "owner", "\x1b[2J"),
+        client.set(key.replace(":scope", ":lease"), "token"),
+    ),
+    "a lost field": lambda client, key: client.hdel(key, "format"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_scopes_lists_the_others_beside_a_damaged_one(
+    mount: MountFactory, damage: Callable[["redis.Redis", str], object]
+) -> None:
+    with RedisServer(redis_program()) as server, server.client() as client:
+        bad, good = mount(server.url), mount(server.url)
+        assert (bad.stop(), good.stop()) == (0, 0)
+        damage(client, f"vfsd:{{{bad.scope}}}:scope")
+        listed = good.vfsd("scopes")
+        assert listed.returncode == 8
+        lines = {line.partition(" ")[0]: line for line in listed.stdout.splitlines()}
+        assert "damaged: " not in lines[good.scope]
+        assert f"damaged: vfsd:{{{bad.scope}}}:scope" in lines[bad.scope]
+        assert listed.stderr.startswith(f"vfsd: 1 of 2 scopes are damaged: {bad.scope};")
+        assert all(line.isprintable() for line in (*lines.values(), *listed.stderr.splitlines()))
+        as_json = good.vfsd("scopes", "--json")
+        assert as_json.returncode == 8
+        assert {entry["scope"] for entry in json.loads(as_json.stdout) if "damage" in entry} == {bad.scope}
+
+
+def test_scopes_shows_a_name_and_an_owner_that_would_control_the_terminal_as_escapes(mount: MountFactory) -> None:
+    with RedisServer(redis_program()) as server, server.client() as client:
+        mounted = mount(server.url)
+        mounted.expected.append(" ERROR vfsd.daemon.process: scope .* is mounted: ")
+        record = json.loads(client.hget(f"vfsd:{{{mounted.scope}}}:scope", "owner") or b"")
+        record |= {"host": "host\x1b]0;owned\x07", "host_id": "elsewhere", "mountpoint": "/mnt\n\u202e"}
+        assert mounted.stop() == 0
+        client.hset(f"vfsd:{{{mounted.scope}}}:scope", "owner", json.dumps(record))
+        client.set(f"vfsd:{{{mounted.scope}}}:lease", "token")
+        client.sadd("vfsd:scopes", b"\x1b[2J\xff")
+        listed = mounted.vfsd("scopes")
+        assert listed.returncode == 8
+        assert r"host host\x1b]0;owned\x07" in listed.stdout
+        assert r"at /mnt\x0a\xe2\x80\xae" in listed.stdout
+        assert r"\x1b[2J\xff" in listed.stdout
+        assert all(line.isprintable() for line in (*listed.stdout.split("\n"), *listed.stderr.split("\n")))
+        assert len(listed.stdout.splitlines()) == 2
+        with detached(mounted) as second:
+            mounting = second.mount()
+        assert mounting.returncode == 7
+        refusal = mounting.stderr.splitlines()[-1]
+        assert r"host host\x1b]0;owned\x07" in refusal
+        assert refusal.isprintable()

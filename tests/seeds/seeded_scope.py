@@ -1,5 +1,6 @@
 """A scope with seeds, without a mount. At any moment its store must hold what memory holds, except the seeds."""
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -13,8 +14,11 @@ from vfsd.files.seed import Seeding
 from vfsd.files.write import FileWriter
 from vfsd.scope.hooks import NoKernelCache
 from vfsd.scope.hydrate import hydrate
+from vfsd.seeds.below import and_above
+from vfsd.seeds.directory_mtime import DirectoryTimes
 from vfsd.seeds.frontmatter import SKILL
 from vfsd.seeds.index import SeedIndex
+from vfsd.seeds.root_references import RootReferences
 from vfsd.store.base import ClaimTerms
 from vfsd.store.memory import MemoryStore
 from vfsd.tree.change import ROOT, Attributes, PutChunks, PutEntry, PutInode
@@ -37,6 +41,7 @@ class SeededScope:
         self.tree, self.store = scope.tree, scope.store
         self.volume, self.overlay = scope.volume, scope.overlay
         self.directory_times = scope.seeded.directory_times
+        self.references = RootReferences(self.tree, self.overlay)
         self.paths = PathResolver(self.tree, b"/mnt")
         self.seeding = Seeding(scope.seeded, self.tree, self.paths, keep=keep)
         self.files = FileWriter(self.volume, self.tree, self.paths, NoKernelCache().forget)
@@ -51,8 +56,10 @@ class SeededScope:
         check_indexes(self.tree)
         if self.directory_times is not None:
             assert self.directory_times.skills == directories_with(self.tree, SKILL)
+            _check_counts(self.tree, self.directory_times)
+        _check_answers(self)
         found = await hydrate(self.store, "scope", lambda _done, _total: None)
-        assert stored_of(found, SeedIndex()) == stored_of(self.tree, self.overlay.index)
+        assert stored_of(found, SeedIndex(found)) == stored_of(self.tree, self.overlay.index)
         _check_index(self.tree, self.overlay.index)
 
     def _without_shadows(self) -> Tree:
@@ -101,6 +108,30 @@ def _check_index(tree: Tree, index: SeedIndex) -> None:
     assert set(index.shadowed) <= set(index.homes.values())
     assert all(entry.ino in tree.inodes for entry in index.shadowed.values())
     assert ROOT not in index.homes
+    for top in (ino for ino, inode in tree.inodes.items() if inode.directory is not None and not inode.is_orphan):
+        below = {ino for ino, home in index.homes.items() if tree.is_below(home.parent, top)}
+        assert set(index.below(top)) == below
+    for entry in index.shadowed.values():
+        assert index.hidden_at(entry.ino) == {key for key, each in index.shadowed.items() if each.ino == entry.ino}
+
+
+def _check_counts(tree: Tree, times: DirectoryTimes) -> None:
+    """Assert that the rule for directory times has counted the skills below every directory."""
+    counted = Counter(above for skill in directories_with(tree, SKILL) for above in and_above(tree, skill))
+    assert times.skills_below == counted
+
+
+def _check_answers(scope: SeededScope) -> None:
+    """Assert that the answers which *scope* has kept are those that somebody gets who asks for the first time."""
+    fresh = RootReferences(scope.tree, scope.overlay)
+    for directory, _ in scope.overlay.skills():
+        skill = scope.overlay.skill(directory)
+        assert skill is not None
+        for name, ino in skill.parts:
+            inode = scope.tree.inodes.get(ino)
+            entries = inode.directory.entries if inode is not None and inode.directory is not None else {}
+            for names in ((name,), *((name, below) for below in (*entries, b"none"))):
+                assert scope.references.meaning(names) == fresh.meaning(names)
 
 
 @asynccontextmanager

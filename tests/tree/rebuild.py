@@ -42,15 +42,18 @@ def check_sound(tree: Tree) -> None:
 
 
 def check_indexes(tree: Tree) -> None:
-    """Assert that each file knows the directories of its names."""
-    parents: dict[int, list[int]] = {ino: [] for ino, inode in tree.inodes.items() if inode.directory is None}
+    """Assert that each file knows the directories of its names, and shares the tuple of the directory if it has one."""
+    parents: dict[int, Counter[int]] = {ino: Counter() for ino, inode in tree.inodes.items() if inode.directory is None}
     for ino, inode in tree.inodes.items():
         for entry in () if inode.directory is None else inode.directory.entries.values():
             if entry.ino in parents:
-                parents[entry.ino].append(ino)
-    assert {ino: sorted(tree.inodes[ino].parents) for ino in parents} == {
-        ino: sorted(found) for ino, found in parents.items()
-    }
+                parents[entry.ino][ino] += 1
+    for ino, found in parents.items():
+        recorded = tree.inodes[ino].parents
+        if found.total() == 1:
+            assert recorded is tree.directory(*found).as_parents
+        else:
+            assert Counter(recorded) == found
 
 
 def directories_with(tree: Tree, name: bytes) -> set[int]:

@@ -5,6 +5,7 @@ import errno
 import pytest
 
 from tests.tree.planned_tree import BEGINNING, DIRECTORY, FILE, PlannedTree, new_tree, picture
+from tests.tree.rebuild import check_indexes
 from vfsd.tree.change import ROOT, Attributes, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
 from vfsd.tree.inode import FIRST_COOKIE, MILLISECOND, Directory, Entry
 from vfsd.tree.plan_attributes import NewAttributes, plan_setattr
@@ -199,3 +200,26 @@ def test_the_cookie_of_a_name_that_went_is_never_given_again() -> None:
     directory.put(b"a", Entry(10, directory.next_cookie))
     directory.drop(b"a")
     assert directory.next_cookie == FIRST_COOKIE + 1
+
+
+def test_what_an_inode_knows_of_its_names_does_not_grow_with_their_number(planned: PlannedTree) -> None:
+    """With a list of all names each further name would cost as much as all before it."""
+    ino, other = planned.create(b"file"), planned.mkdir(b"other")
+    for number in range(100):
+        planned.link(ino, b"name %d" % number)
+        planned.link(ino, b"name %d" % number, parent=other)
+    parents = planned.tree.inode(ino).parents
+    assert set(parents) == {ROOT, other}
+    check_indexes(planned.tree)
+    for number in range(100):
+        planned.unlink(b"name %d" % number)
+        planned.unlink(b"name %d" % number, parent=other)
+        check_indexes(planned.tree)
+    assert planned.tree.inode(ino).parents is planned.tree.directory(ROOT).as_parents
+
+
+def test_the_last_name_may_be_in_any_of_the_directories(planned: PlannedTree) -> None:
+    ino, other = planned.create(b"file"), planned.mkdir(b"other")
+    planned.link(ino, b"file", parent=other)
+    planned.unlink(b"file")
+    assert planned.tree.inode(ino).parents is planned.tree.directory(other).as_parents

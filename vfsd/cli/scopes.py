@@ -11,6 +11,7 @@ import trio
 from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_scope, parse_store
 from vfsd.cli.store_option import store_options
+from vfsd.errors import ScopeDamaged
 from vfsd.store.base import ScopeSummary, Store, StoreOptions
 from vfsd.store.url import open_store
 
@@ -21,21 +22,38 @@ T = TypeVar("T")
 @store_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def scopes(store: str | None, store_password_file: str | None, as_json: bool) -> None:
-    """List the scopes of a store."""
+    """List the scopes of a store. Status 8 if one is damaged; the others are listed all the same."""
     summaries = _with_store(parse_store(store, store_password_file), lambda opened: opened.scopes())
     if as_json:
         click.echo(json.dumps([_json_object(summary) for summary in summaries], indent=2))
-        return
-    for summary in summaries:
-        created = dt.datetime.fromtimestamp(summary.created_ns / 1e9, dt.UTC)
-        state = f"mounted: {summary.owner.describe()}" if summary.owner else "not mounted"
-        say(f"{summary.name}  {summary.files} files  made {created:%Y-%m-%d %H:%M:%S}Z  {state}")
+    else:
+        for summary in summaries:
+            say(_line(summary))
+    _raise_if_damaged(summaries)
+
+
+def _line(summary: ScopeSummary) -> str:
+    created = dt.datetime.fromtimestamp(summary.created_ns / 1e9, dt.UTC)
+    state = f"mounted: {summary.owner.describe()}" if summary.owner else "not mounted"
+    damage = f"  damaged: {summary.damage.key}: {summary.damage.why}" if summary.damage else ""
+    return f"{summary.name}  {summary.files} files  made {created:%Y-%m-%d %H:%M:%S}Z  {state}{damage}"
 
 
 def _json_object(summary: ScopeSummary) -> dict[str, Any]:
     owner = summary.owner
     held_by = None if owner is None else {"host": owner.host, "pid": owner.pid, "mountpoint": owner.mountpoint}
-    return {"scope": summary.name, "files": summary.files, "created_ns": summary.created_ns, "owner": held_by}
+    listed = {"scope": summary.name, "files": summary.files, "created_ns": summary.created_ns, "owner": held_by}
+    return {**listed, "damage": summary.damage._asdict()} if summary.damage else listed
+
+
+def _raise_if_damaged(summaries: list[ScopeSummary]) -> None:
+    """Raise ScopeDamaged, which names every damaged scope."""
+    damaged = [summary.name for summary in summaries if summary.damage is not None]
+    if damaged:
+        raise ScopeDamaged(
+            f"{len(damaged)} of {len(summaries)} scopes are damaged: {', '.join(damaged)};"
+            " restore them from a backup, or read what is left with 'vfsd mount --salvage'"
+        )
 
 
 @click.command()

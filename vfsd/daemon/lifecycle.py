@@ -18,6 +18,7 @@ import trio
 from vfsd import __version__, clock
 from vfsd.config import MountConfig
 from vfsd.control import server as control
+from vfsd.daemon.collector import keep_pauses_short
 from vfsd.daemon.freed_memory import keep_returning
 from vfsd.daemon.mounted import MountedScope, build
 from vfsd.daemon.notify import StartupReporter
@@ -124,6 +125,7 @@ class Daemon:
         """Load the scope, and build what serves it. A new scope gets its root directory."""
         scope = self._config.scope
         tree = await hydrate(backing.store, scope, self._reporter.progress, salvage=self._config.salvage)
+        nursery.start_soon(keep_pauses_short)
         mounted = build(self._config, tree, backing, nursery)
         volume = mounted.volume
         if volume.is_empty:

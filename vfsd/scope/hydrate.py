@@ -28,12 +28,6 @@ Report: TypeAlias = Callable[[int, int], None]
 
 _COOKIE = attrgetter("cookie")
 _ATTEMPTS = 5
-_COLLECT_AFTER = (10_000, 20, 20)
-"""Thresholds of the garbage collector after hydration.
-
-The objects of files live long, and reference cycles are rare. By default Python searches for cycles every 700 objects:
-that costs 8 % of a create and finds little.
-"""
 _NAMED_MAX = 5
 _ROOT_IN_PLACE = Attributes(stat.S_IFDIR | 0o755, 2, 0, 0, 0, 0, 0, 0, 0)
 """The attributes of the root directory in a salvaged scope that has lost its own."""
@@ -65,7 +59,6 @@ async def _hydrate(store: Store, scope: str, report: Report, *, salvage: bool) -
     finally:
         gc.enable()
         gc.freeze()
-        gc.set_threshold(*_COLLECT_AFTER)
     if builder.damages:
         _handle_damages(scope, builder.damages, salvage=salvage)
     return tree

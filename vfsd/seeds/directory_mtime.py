@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from vfsd.config import DirectoryMtime
 from vfsd.scope.hooks import Effects, Hook, KernelCache, Mutation
+from vfsd.seeds.below import and_above
 from vfsd.seeds.frontmatter import SKILL
-from vfsd.tree.change import ROOT, Change, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
+from vfsd.tree.change import Change, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
 from vfsd.tree.draft import Draft
 from vfsd.tree.inode import Entry
 from vfsd.tree.tree import Tree
@@ -29,7 +30,8 @@ class DirectoryTimes(Hook):
 
     *kernel* drops the attributes of directories whose times move. *is_stored* says whether the store has an inode.
     *newly_stored* are functions: each returns the directories in which a change stores what only memory has. ``skills``
-    are the directories that hold a SKILL.md, seeded or not.
+    are the directories that hold a SKILL.md, seeded or not. ``skills_below`` is how many of them are at or below a
+    directory, as far as there are any: counted, so that no change looks at skills that it does not concern.
     """
 
     def __init__(
@@ -45,18 +47,22 @@ class DirectoryTimes(Hook):
         self._kernel = kernel
         self._is_stored = is_stored
         self._newly_stored = newly_stored
-        self.skills = {ino for ino, each in tree.inodes.items() if each.directory and SKILL in each.directory.entries}
+        self.skills: set[int] = set()
+        self.skills_below: dict[int, int] = {}
         self._unstored: set[int] = set()
         """Directories whose present times the store does not have."""
         self._chains: dict[int, tuple[int, ...]] = {}
         """What :meth:`_chain` returned, while nothing moves: writes ask for the same directory again and again."""
-        self._watched: set[int] = set()
-        """The directories of skills, and all directories above them."""
         self._above: tuple[int, ...] = ()
         self._moved: tuple[int, ...] = ()
         self._reshapes = False
+        self._arriving: list[tuple[int, int]] = []
+        """Directories that move, with the number of skills in them, from ``applying`` to ``applied``."""
         self.wakes_on = frozenset({SKILL})
-        self._look_again()
+        for ino, each in tree.inodes.items():
+            if each.directory and SKILL in each.directory.entries:
+                self._add_skill(ino)
+        self._set_active()
 
     # --- the hook
 
@@ -85,6 +91,8 @@ class DirectoryTimes(Hook):
         self._above = self.above(effects.memory)
         self._moved = self._moved_by(effects.memory)
         self._reshapes = any(self._is_reshaping(op) for op in effects.memory.ops)
+        if self._reshapes:
+            self._leave(effects.memory)
 
     def applied(self, effects: Effects, inos: tuple[int, ...]) -> Mutation | None:
         """See :meth:`Hook.applied`.
@@ -106,27 +114,57 @@ class DirectoryTimes(Hook):
 
     def _record(self, effects: Effects) -> None:
         """Record which directories hold a SKILL.md, and which have times that the store does not have."""
-        for op in effects.memory.ops:
-            if isinstance(op, PutEntry) and op.name == SKILL:
-                self.skills.add(op.parent)
-            elif isinstance(op, DropEntry) and op.name == SKILL:
-                self.skills.discard(op.parent)
+        if self._reshapes:
+            self._arrive(effects.memory)
         self._unstored -= {op.ino for op in effects.store.ops if isinstance(op, (PutInode, DropInode))}
         if effects.store is not effects.memory:
             stored = {op.ino for op in effects.store.ops if isinstance(op, PutInode)}
             times = (op.ino for op in effects.memory.ops if isinstance(op, PutInode) and op.attributes.is_directory)
             self._unstored |= {ino for ino in times if ino not in stored and self._is_stored(ino)}
-        if self._reshapes:
-            self._look_again()
         self._set_active()
 
-    def _look_again(self) -> None:
+    def _leave(self, change: Change) -> None:
+        """Count the skills that *change*, which is not applied yet, takes away from the directories above them."""
         self._chains.clear()
-        self._watched = {ino for skill in self.skills for ino in self._and_above(skill)}
-        self._set_active()
+        for op in change.ops:
+            if isinstance(op, DropEntry) and op.name == SKILL:
+                self._discard_skill(op.parent)
+        for op in change.ops:
+            if isinstance(op, PutEntry) and self._moves_directory(op) and op.ino in self.skills_below:
+                self._arriving.append((op.ino, self.skills_below[op.ino]))
+        for ino, skills in self._arriving:
+            self._count(self._tree.directory(ino).parent, -skills)
+
+    def _arrive(self, change: Change) -> None:
+        """Count the skills that *change*, which is applied by now, brings to the directories above them."""
+        for ino, skills in self._arriving:
+            self._count(self._tree.directory(ino).parent, skills)
+        self._arriving.clear()
+        for op in change.ops:
+            if isinstance(op, PutEntry) and op.name == SKILL:
+                self._add_skill(op.parent)
+
+    def _add_skill(self, directory: int) -> None:
+        if directory not in self.skills:
+            self.skills.add(directory)
+            self._count(directory, +1)
+
+    def _discard_skill(self, directory: int) -> None:
+        if directory in self.skills:
+            self.skills.discard(directory)
+            self._count(directory, -1)
+
+    def _count(self, directory: int, skills: int) -> None:
+        """Add *skills* to the number of skills below *directory* and the directories above it."""
+        for ino in and_above(self._tree, directory):
+            below = self.skills_below.get(ino, 0) + skills
+            if below:
+                self.skills_below[ino] = below
+            else:
+                del self.skills_below[ino]
 
     def _set_active(self) -> None:
-        self.active = bool(self._watched or self._unstored) or self._kind is DirectoryMtime.ALL
+        self.active = bool(self.skills_below or self._unstored) or self._kind is DirectoryMtime.ALL
 
     # --- which directories
 
@@ -156,14 +194,14 @@ class DirectoryTimes(Hook):
         inos = (op.ino for op in change.ops if isinstance(op, PutInode) and op.attributes.is_directory)
         if self._kind is DirectoryMtime.ALL:
             return tuple(inos)
-        return tuple(ino for ino in inos if ino in self._watched or ino in self._above)
+        return tuple(ino for ino in inos if ino in self.skills_below or ino in self._above)
 
     def seen(self, inos: Iterable[int]) -> tuple[int, ...]:
         """Return those of *inos* that exist and whose present modification time somebody has seen."""
         present = ((ino, self._tree.inodes.get(ino)) for ino in inos)
         return tuple(ino for ino, inode in present if inode is not None and inode.shown and not inode.is_orphan)
 
-    def _changed_in(self, op: PutInode | PutChunks | DropChunks) -> tuple[int, ...]:
+    def _changed_in(self, op: PutInode | PutChunks | DropChunks) -> Iterable[int]:
         """Return the directories of the file whose content *op* changes: none if it changes none, or makes the file."""
         inode = self._tree.inodes.get(op.ino)
         if inode is None or (isinstance(op, PutInode) and op.attributes.size == inode.attributes.size):
@@ -187,12 +225,10 @@ class DirectoryTimes(Hook):
 
     def _carries_skills(self, op: PutEntry | DropEntry) -> bool:
         """Whether the name comes to or goes from a directory that has a skill in it, at any depth."""
-        if not self.skills:
+        if not self.skills_below:
             return False
         here = self._tree.directory(op.parent).entries.get(op.name)
-        inos = {entry.ino for entry in (here, op) if isinstance(entry, (Entry, PutEntry))}
-        directories = [ino for ino in inos & self._tree.inodes.keys() if self._tree.inode(ino).directory is not None]
-        return any(self._tree.is_below(skill, ino) for skill in self.skills for ino in directories)
+        return any(entry.ino in self.skills_below for entry in (here, op) if isinstance(entry, (Entry, PutEntry)))
 
     def _is_reshaping(self, op: Op) -> bool:
         """Whether *op* changes which directories lie above a skill: a SKILL.md comes or goes, or a directory moves."""
@@ -200,7 +236,11 @@ class DirectoryTimes(Hook):
             return False
         if op.name == SKILL:
             return True
-        moved = self._tree.inodes.get(op.ino) if isinstance(op, PutEntry) else None
+        return isinstance(op, PutEntry) and self._moves_directory(op)
+
+    def _moves_directory(self, op: PutEntry) -> bool:
+        """Whether *op* gives a directory another parent."""
+        moved = self._tree.inodes.get(op.ino)
         return moved is not None and moved.directory is not None and moved.directory.parent != op.parent
 
     def _chain(self, ino: int) -> tuple[int, ...]:
@@ -217,7 +257,4 @@ class DirectoryTimes(Hook):
         return chain
 
     def _and_above(self, ino: int) -> Iterator[int]:
-        while ino != ROOT:
-            yield ino
-            ino = self._tree.directory(ino).parent
-        yield ROOT
+        return and_above(self._tree, ino)

@@ -4,14 +4,15 @@ It is a hook of the pipeline. It tells what the store must get of a change, and 
 taken it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from vfsd.scope.hooks import Effects, Hook, Mutation, Usage
 from vfsd.seeds.index import SeedIndex
 from vfsd.seeds.plan import PathNames, SeededSkill, SeedPlan
+from vfsd.seeds.skills import SkillIndex
 from vfsd.seeds.translate import SeedEffects, translate
-from vfsd.tree.change import ROOT, Change, DropChunks, DropInode, PutEntry, PutInode
+from vfsd.tree.change import ROOT, Change, DropChunks, DropEntry, DropInode, PutEntry, PutInode
 from vfsd.tree.plan_names import EntryKey
 from vfsd.tree.tree import Tree
 
@@ -28,9 +29,12 @@ class SeedOverlay(Hook):
     """The seeds of *tree*. ``index`` is what of the tree is not stored."""
 
     def __init__(self, tree: Tree) -> None:
-        self.index = SeedIndex()
+        self.index = SeedIndex(tree)
         self._tree = tree
-        self._skills: dict[int, SeededSkill] = {}
+        self._skills = SkillIndex(tree)
+        self._consulted: set[int] = set()
+        self.version = 0
+        """Grows whenever what somebody found out from directories of skills (:meth:`consult`) may be different."""
         self._kept: dict[EntryKey, int] = {}
 
     # --- the hook
@@ -41,7 +45,7 @@ class SeedOverlay(Hook):
 
     def touched_below(self, directory: int) -> Iterable[int]:
         """See :meth:`Hook.touched_below`: seeds below a directory that moves become stored."""
-        return self.index.below(self._tree, directory)
+        return self.index.below(directory)
 
     def effects(self, effects: Effects, inos: tuple[int, ...], now_ns: int) -> Effects:
         """See :meth:`Hook.effects`."""
@@ -51,8 +55,12 @@ class SeedOverlay(Hook):
         """See :meth:`Hook.applied`."""
         if isinstance(effects, SeedPlan):
             self._seeded(effects)
+            self.version += 1
         else:
             self._changed(effects)
+        if self._consulted and not self._consulted.isdisjoint(_touched(effects.memory)):
+            self._consulted.clear()
+            self.version += 1
         self.active = bool(self.index.homes or self._skills)
         return None
 
@@ -70,11 +78,11 @@ class SeedOverlay(Hook):
         if not homes:
             return set()
         put = {op.ino for op in change.ops if isinstance(op, PutInode)}
-        hidden = {key.parent for key, entry in self.index.shadowed.items() if entry.ino in put}
+        hidden = {key.parent for ino in put for key in self.index.hidden_at(ino)}
         inos = put & homes.keys()
         for op in change.ops:
             if isinstance(op, PutEntry) and op.ino in self._tree.inodes and self._is_directory(op.ino):
-                inos.update(self.index.below(self._tree, op.ino))
+                inos.update(self.index.below(op.ino))
         return {homes[ino].parent for ino in inos} | hidden
 
     # --- recording
@@ -82,7 +90,7 @@ class SeedOverlay(Hook):
     def _changed(self, effects: Effects) -> None:
         """Record a change by somebody. A directory that it moved is no skill any more, and no part of one."""
         if self._skills:
-            self._forget_moved([op.ino for op in effects.memory.ops if isinstance(op, PutEntry)])
+            self._forget_skills(effects.memory)
         if not self.index.homes:
             return
         self._forget_dropped(effects.memory)
@@ -93,38 +101,41 @@ class SeedOverlay(Hook):
             self.index.discard(ino)
         if isinstance(effects, SeedEffects):
             for key in effects.uncovered:
-                self.index.shadowed.pop(key, None)
+                self.index.uncover(key)
 
-    def _forget_moved(self, named: list[int]) -> None:
-        for moved in (ino for ino in named if self._is_directory(ino)):
-            left = [(ino, self._skills[ino]) for ino, _ in self.skills() if not self._tree.is_below(ino, moved)]
-            self._skills = {ino: skill.without_part(moved) for ino, skill in left}
+    def _forget_skills(self, change: Change) -> None:
+        """Forget the skills and parts that *change* has moved or removed."""
+        for op in change.ops:
+            if isinstance(op, DropInode):
+                self._skills.discard((op.ino,))
+            elif isinstance(op, PutEntry) and self._is_directory(op.ino) and self._skills.forget_moved(op.ino):
+                self.version += 1
 
     def _forget_dropped(self, change: Change) -> None:
         for op in change.ops:
             if isinstance(op, DropInode):
                 self.index.discard(op.ino)
-                self._skills.pop(op.ino, None)
 
     def _seeded(self, plan: SeedPlan) -> None:
         """Record a seeding."""
         self._forget_dropped(plan.memory)
+        self._skills.discard(op.ino for op in plan.memory.ops if isinstance(op, DropInode))
         for key in plan.restored:
-            del self.index.shadowed[key]
+            self.index.uncover(key)
         for ino, home in plan.homes.items():
             self.index.add(self._tree.inode(ino), home)
-        self.index.shadowed.update(plan.shadowed)
+        for key, entry in plan.shadowed.items():
+            self.index.hide(key, entry)
         self._kept.update(plan.kept)
         for key in plan.given_up:
             self._kept.pop(key, None)
-        self._skills.update(plan.skills)
+        self._skills.add(plan.skills)
 
     def forget_skills(self, names: PathNames) -> None:
         """Forget the skills of the directories at and below *names*, and the skills that are gone."""
         known = self.known_paths()
-        there = (ino for ino, _ in self.skills())
-        left = {ino for ino in there if self.path(ino, known)[: len(names)] != names}
-        self._skills = {ino: skill for ino, skill in self._skills.items() if ino in left}
+        self._skills.discard(ino for ino in self._skills if self.path(ino, known)[: len(names)] == names)
+        self.version += 1
 
     # --- looking
 
@@ -138,11 +149,15 @@ class SeedOverlay(Hook):
 
     def skills(self) -> list[tuple[int, str]]:
         """Return the directory (inode number) and the name of every seeded skill that is still there."""
-        return [(ino, skill.name) for ino, skill in self._skills.items() if self._is_there(ino)]
+        return [(ino, skill.name) for ino, skill in self._skills.items()]
 
-    def _is_there(self, ino: int) -> bool:
-        inode = self._tree.inodes.get(ino)
-        return inode is not None and not inode.is_orphan
+    def skills_with_part(self, name: bytes) -> Collection[int]:
+        """Return the directories of the seeded skills that were seeded with a directory *name* that holds files."""
+        return self._skills.with_part(name)
+
+    def consult(self, inos: Iterable[int]) -> None:
+        """Make ``version`` grow with the next change of one of the directories *inos*."""
+        self._consulted.update(inos)
 
     @property
     def files(self) -> int:
@@ -201,3 +216,9 @@ class SeedOverlay(Hook):
             known[ino] = (*known[directory], name)
             directory = ino
         return known[directory]
+
+
+def _touched(change: Change) -> Iterator[int]:
+    """Yield the inodes that *change* changes."""
+    for op in change.ops:
+        yield op.parent if isinstance(op, (PutEntry, DropEntry)) else op.ino

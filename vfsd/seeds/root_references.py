@@ -8,6 +8,7 @@ Nothing else uses its inode number, except the directory that it may become.
 import errno
 import stat
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from vfsd.errors import FsError
 from vfsd.seeds.overlay import SeedOverlay
@@ -35,6 +36,19 @@ class VirtualDirectory:
         self.lookups = 0
 
 
+class Meaning(NamedTuple):
+    """What skills have at a path: *hits*, whether these are directories only, and their newest time (ns)."""
+
+    hits: tuple[Inode, ...]
+    is_directory: bool
+    newest_ns: int
+
+
+_NOTHING = Meaning((), False, 0)
+_MOST_MEANINGS = 1000
+"""How many answers are kept at most, because a program may ask for any number of names."""
+
+
 class RootReferences:
     """The virtual directories of *tree*, as the skills of *overlay* have them."""
 
@@ -43,6 +57,8 @@ class RootReferences:
         self._overlay = overlay
         self._by_ino: dict[int, VirtualDirectory] = {}
         self._by_names: dict[PathNames, VirtualDirectory] = {}
+        self._meanings: dict[PathNames, Meaning] = {}
+        self._version = 0
 
     # --- what is answered
 
@@ -54,22 +70,49 @@ class RootReferences:
         """
         if names[0] in self._tree.directory(ROOT).entries:
             return None
-        hits = list(self._hits(names))
-        if hits and all(hit.directory is not None for hit in hits):
+        meaning = self.meaning(names)
+        if meaning.is_directory:
             return self._virtual(names)
-        return hits[0] if len(hits) == 1 and len(names) > 1 else None
+        return meaning.hits[0] if len(meaning.hits) == 1 and len(names) > 1 else None
+
+    def meaning(self, names: PathNames) -> Meaning:
+        """Return what the seeded skills have at *names*. A model asks again and again, so the answer is kept.
+
+        It is found out again after a change of a directory that was looked at.
+        """
+        if not self._overlay.skills_with_part(names[0]):
+            return _NOTHING
+        if self._version != self._overlay.version or len(self._meanings) >= _MOST_MEANINGS:
+            self._meanings.clear()
+            self._version = self._overlay.version
+        meaning = self._meanings.get(names)
+        if meaning is None:
+            hits = tuple(self._hits(names))
+            is_directory = bool(hits) and all(hit.directory is not None for hit in hits)
+            newest_ns = max((hit.attributes.mtime_ns for hit in hits), default=0)
+            meaning = self._meanings[names] = Meaning(hits, is_directory, newest_ns)
+        return meaning
 
     def _hits(self, names: PathNames) -> Iterator[Inode]:
         """Yield what each seeded skill has at *names*."""
-        for directory, _ in self._overlay.skills():
+        for directory in self._overlay.skills_with_part(names[0]):
             skill = self._overlay.skill(directory)
-            found = self._tree.child(directory, names[0])
-            if found is None or skill is None or not _is_offered(names[0], found, skill):
-                continue
-            for name in names[1:]:
-                found = None if found is None or found.directory is None else self._tree.child(found.ino, name)
-            if found is not None:
-                yield found
+            path = [self._tree.inode(directory), *self._way(directory, names)]
+            self._overlay.consult(found.ino for found in path if found.directory is not None)
+            complete = len(path) == len(names) + 1
+            if complete and skill is not None and _is_offered(names[0], path[1], skill):
+                yield path[-1]
+
+    def _way(self, directory: int, names: PathNames) -> Iterator[Inode]:
+        """Yield what *names* lead to from *directory* on, as far as there is anything."""
+        for name in names:
+            found = self._tree.child(directory, name)
+            if found is None:
+                return
+            yield found
+            if found.directory is None:
+                return
+            directory = found.ino
 
     def _virtual(self, names: PathNames) -> VirtualDirectory:
         virtual = self._by_names.get(names)
@@ -90,7 +133,7 @@ class RootReferences:
         if self.find(virtual.names) is not virtual:
             raise FsError(errno.ESTALE)
         root = self._tree.inode(ROOT).attributes
-        newest = max(hit.attributes.mtime_ns for hit in self._hits(virtual.names))
+        newest = self.meaning(virtual.names).newest_ns
         mode = stat.S_IFDIR | (root.mode & _PERMISSIONS)
         return Attributes(mode, 1, root.uid, root.gid, 0, 0, newest, newest, newest)
 
@@ -99,7 +142,7 @@ class RootReferences:
         self.attributes(virtual)
         directory = Directory(virtual.ino)
         directory.parent = self.parent(virtual)
-        names = {name for hit in self._hits(virtual.names) if hit.directory for name in hit.directory.entries}
+        names = {name for hit in self.meaning(virtual.names).hits if hit.directory for name in hit.directory.entries}
         for name in sorted(names):
             found = self.find((*virtual.names, name))
             if found is not None:

@@ -56,7 +56,7 @@ def _concerns(index: SeedIndex, op: Op) -> bool:
 def _moves_seeds(tree: Tree, index: SeedIndex, op: Op) -> bool:
     """Whether *op* gives another name to a directory that has seeds below it. The directory itself may be stored."""
     moved = tree.inodes.get(op.ino) if isinstance(op, PutEntry) else None
-    return moved is not None and moved.directory is not None and any(index.below(tree, moved.ino))
+    return moved is not None and moved.directory is not None and any(index.below(moved.ino))
 
 
 class _Translation:
@@ -116,7 +116,7 @@ class _Translation:
         inode = self._tree.inodes.get(top)
         if inode is not None and top not in self._dropped:
             self._add_newly_stored(top)
-            for ino in () if inode.directory is None else self._index.below(self._tree, top):
+            for ino in () if inode.directory is None else self._index.below(top):
                 self._add_newly_stored(ino)
 
     def _keeps_name(self, ino: int) -> bool:

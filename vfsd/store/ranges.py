@@ -56,6 +56,9 @@ KINDS = frozenset(
 NO_ID = 2**32 - 1
 """Not the number of a user or group: it means "leave it as it is" (:manpage:`chown(2)`)."""
 
+_LONG = 19
+"""Fewer digits than this are a number below every limit."""
+
 _NUMBER = re.compile(rb"0|[1-9][0-9]{0,18}")
 _ENTRY_KEY = re.compile(rb"([1-9][0-9]{0,18})/(.+)", re.DOTALL)
 _ENTRY_VALUE = re.compile(rb"([1-9][0-9]{0,18}) ([1-9][0-9]{0,18})")
@@ -88,6 +91,8 @@ def check_header_number(field: str, value: int) -> None:
 
 def inode_number(text: bytes) -> int:
     """Return the inode number *text*. Raises ValueError."""
+    if text.isdigit() and text >= b"1" and len(text) < _LONG:  # the short path: a scope may have millions
+        return int(text)
     return number(text, ROOT, COUNT_MAX)
 
 

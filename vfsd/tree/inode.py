@@ -79,7 +79,11 @@ class Inode:
     ``chunks`` is the content of a regular file, by chunk number. ``directory`` is what a directory contains.
     ``lookups`` is the kernel's lookup count: an inode without links is kept until the count is zero. ``shown`` says
     that somebody has seen the present modification time, or one that looks like it. ``parents`` are the directories
-    that hold a name of the inode, one for each name. A directory has ``directory.parent`` instead.
+    that hold a name of the inode, each once. A directory has ``directory.parent`` instead.
+
+    Nearly every inode has one name: its ``parents`` are a tuple that all such inodes of the directory share. An inode
+    with more names has a dict from directory to the number of names there, so one more name costs the same however
+    many there are.
     """
 
     __slots__ = ("attributes", "chunks", "directory", "ino", "lookups", "parents", "shown")
@@ -89,7 +93,7 @@ class Inode:
         self.attributes = attributes
         self.lookups = 0
         self.shown = False
-        self.parents: tuple[int, ...] = ()
+        self.parents: tuple[int, ...] | dict[int, int] = ()
         self.directory = Directory(ino) if attributes.is_directory else None
         self.chunks: dict[int, bytes] = {}
 

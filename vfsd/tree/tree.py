@@ -116,7 +116,7 @@ class Tree:
         if child.directory is not None:
             child.directory.parent = op.parent
         else:
-            child.parents = (*child.parents, op.parent) if child.parents else directory.as_parents
+            _add_parent(child, directory)
 
     def _drop_entry(self, op: DropEntry) -> None:
         directory = self._directory(op.parent)
@@ -129,9 +129,17 @@ class Tree:
         child = None if entry is None else self.inodes[entry.ino]
         if child is None or child.directory is not None:
             return
-        left = list(child.parents)
-        left.remove(directory.as_parents[0])  # as_parents holds the number of the directory itself
-        child.parents = self._directory(left[0]).as_parents if len(left) == 1 else tuple(left)
+        left = child.parents
+        if isinstance(left, tuple):
+            child.parents = ()
+            return
+        (ino,) = directory.as_parents  # the number of the directory itself
+        left[ino] -= 1
+        if not left[ino]:
+            del left[ino]
+        if len(left) == 1:
+            (last,) = left
+            child.parents = self._directory(last).as_parents if left[last] == 1 else left
 
     def _directory(self, ino: int) -> Directory:
         directory = self.inodes[ino].directory
@@ -146,3 +154,15 @@ class Tree:
     def _drop_chunks(self, inode: Inode, numbers: tuple[int, ...] | None) -> None:
         for number in tuple(inode.chunks) if numbers is None else numbers:
             self.content_bytes -= len(inode.chunks.pop(number, b""))
+
+
+def _add_parent(child: Inode, directory: Directory) -> None:
+    """Add one mention of *directory* to ``parents`` of *child*, which is no directory."""
+    present = child.parents
+    if not present:
+        child.parents = directory.as_parents
+        return
+    if isinstance(present, tuple):
+        present = child.parents = dict.fromkeys(present, 1)
+    (ino,) = directory.as_parents
+    present[ino] = present.get(ino, 0) + 1
