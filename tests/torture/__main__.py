@@ -1,7 +1,6 @@
 """``python -m tests.torture``: run random operations during faults, and compare mount and store after each round."""
 
 import argparse
-import os
 import random
 import sys
 import tempfile
@@ -37,7 +36,6 @@ def _torture(arguments: argparse.Namespace, base: Path, counts: Counts) -> None:
     with ExitStack() as stack:
         store = stack.enter_context(_store_under_test(arguments.store, base, rng, counts))
         mounts = ScopeMounts(stack.enter_context(mounting(base)), store.url, *store.options)
-        os.environ |= mounts.mounted.environment  # writers inherit it, and find the control socket by it
         torture = Torture(mounts, base, rng, arguments.writers, counts)
         deadline = time.monotonic() + arguments.seconds
         while time.monotonic() < deadline:

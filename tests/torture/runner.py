@@ -63,7 +63,7 @@ class Torture:
 
     def _start(self, working: Sequence[TrackedWriter]) -> None:
         for writer in working:
-            writer.start(self._mounts.root, str(self._rng.getrandbits(64)))
+            writer.start(self._mounts.mounted, str(self._rng.getrandbits(64)))
         wait_until(lambda: all(writer.process.has_started() for writer in working), "the writers")
 
     def _let_work(self) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.mounted import PATIENCE, wait_until
+from tests.support.mounted import PATIENCE, Mounted, wait_until
 from tests.torture.checker import check
 from tests.torture.log import LogReplay
 from tests.torture.model import Model
@@ -19,16 +19,20 @@ _REPOSITORY = Path(__file__).parents[2]
 
 
 class WriterProcess:
-    """A process that works in *directory*, starting from *model*. The names of its files begin with *base*."""
+    """A process that works in *directory* of *mounted*, starting from *model*.
 
-    def __init__(self, directory: Path, model: Model, base: Path, seed: str) -> None:
+    The names of its files begin with *base*.
+    """
+
+    def __init__(self, mounted: Mounted, directory: str, model: Model, base: Path, seed: str) -> None:
         self._model = base.with_suffix(".model")
         self._log = base.with_suffix(".log")
         self._model.write_bytes(pickle.dumps(model))
         self._log.write_bytes(b"")
         command = [sys.executable, "-m", "tests.torture.writer"]
-        command += [*map(os.fspath, (directory, self._model, self._log)), seed]
-        self._process = subprocess.Popen(command, cwd=_REPOSITORY, stdin=subprocess.PIPE)
+        command += [*map(os.fspath, (mounted.path / directory, self._model, self._log)), seed]
+        environment = mounted.environment  # says where the control socket is
+        self._process = subprocess.Popen(command, cwd=_REPOSITORY, env=environment, stdin=subprocess.PIPE)
 
     def _has_logged(self, word: str) -> bool:
         assert self._process.poll() is None, f"the writer of {self._log.stem} ended with {self._process.returncode}"
@@ -108,11 +112,11 @@ class TrackedWriter:
         assert self._process is not None, f"{self.name} has no process"
         return self._process
 
-    def start(self, root: Path, seed: str) -> None:
-        """Start a process in its directory below *root*."""
+    def start(self, mounted: Mounted, seed: str) -> None:
+        """Start a process in its directory of *mounted*."""
         self._starts += 1
         base = self._base / f"{self.name}-{self._starts}"
-        self._process = WriterProcess(root / self.name, self.model, base, seed)
+        self._process = WriterProcess(mounted, self.name, self.model, base, seed)
 
     def check(self, root: Path) -> LogReplay:
         """Compare its directory with its log, and let the model be the current state. Raises AssertionError.
