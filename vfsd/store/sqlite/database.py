@@ -39,6 +39,9 @@ to its limit, and the file by the same size."""
 _FIRST_DELAY, _LONGEST_DELAY = 0.001, 0.02
 """The delays (s) between two attempts on a locked file: the first, and the limit up to which it doubles."""
 
+_LOCK_SECONDS = 1.0
+"""How long a thread waits for a lock, for example while another process recovers the log of a killed one."""
+
 _PAUSE = 0.002
 """Time (s) between two slices of a long work, about as long as a slice takes."""
 
@@ -191,10 +194,13 @@ class Database:
             raise
         return connection
 
-    def _open(self, *, create: bool = False) -> sqlite3.Connection:
-        """Return a new connection to the file. An empty file gets the tables."""
+    def _open(self, *, create: bool = False, patience: float = 0) -> sqlite3.Connection:
+        """Return a new connection to the file. An empty file gets the tables.
+
+        It waits for a lock for *patience* seconds: only a thread may wait.
+        """
         url = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
-        connection = sqlite3.connect(url, uri=True, timeout=0, isolation_level=None)
+        connection = sqlite3.connect(url, uri=True, timeout=patience, isolation_level=None)
         try:
             self._configure(connection)
         except BaseException:
@@ -241,7 +247,7 @@ class Database:
 
     def _checkpoint(self, files: OpenFiles | None) -> None:
         """Checkpoint through a connection of its own, because that waits for the disk."""
-        with self.translating_errors(), closing(self._open()) as connection:
+        with self.translating_errors(), closing(self._open(patience=_LOCK_SECONDS)) as connection:
             if files is not None and files.moved() is not None:
                 return  # the connection may have opened another log, and would copy its content into the file
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
