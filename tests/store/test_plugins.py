@@ -77,7 +77,7 @@ def test_a_scheme_without_a_store_is_a_usage_error() -> None:
 
 # --- nothing else in vfsd knows a scheme
 
-_HELP_TEXTS = {"cli/mount.py": 1}
+_HELP_TEXTS = {"cli/store_option.py": 1}
 """How many texts outside ``vfsd/store`` may show a scheme: the help of ``--store``."""
 
 

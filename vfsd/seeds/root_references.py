@@ -37,14 +37,18 @@ class VirtualDirectory:
 
 
 class Meaning(NamedTuple):
-    """What skills have at a path: *hits*, whether these are directories only, and their newest time (ns)."""
+    """What skills have at a path: *hits*, and whether these are directories only."""
 
     hits: tuple[Inode, ...]
     is_directory: bool
-    newest_ns: int
+
+    @property
+    def newest_ns(self) -> int:
+        """The newest time of the hits (ns, 0 without any). It changes more often than the hits do."""
+        return max([hit.attributes.mtime_ns for hit in self.hits], default=0)
 
 
-_NOTHING = Meaning((), False, 0)
+_NOTHING = Meaning((), False)
 _MOST_MEANINGS = 1000
 """How many answers are kept at most, because a program may ask for any number of names."""
 
@@ -89,8 +93,7 @@ class RootReferences:
         if meaning is None:
             hits = tuple(self._hits(names))
             is_directory = bool(hits) and all(hit.directory is not None for hit in hits)
-            newest_ns = max((hit.attributes.mtime_ns for hit in hits), default=0)
-            meaning = self._meanings[names] = Meaning(hits, is_directory, newest_ns)
+            meaning = self._meanings[names] = Meaning(hits, is_directory)
         return meaning
 
     def _hits(self, names: PathNames) -> Iterator[Inode]:

@@ -39,6 +39,8 @@ to its limit, and the file by the same size."""
 _FIRST_DELAY, _LONGEST_DELAY = 0.001, 0.02
 """The delays (s) between two attempts on a locked file: the first, and the limit up to which it doubles."""
 
+_OPEN_ATTEMPTS = 5
+
 _LOCK_SECONDS = 1.0
 """How long a thread waits for a lock, for example while another process recovers the log of a killed one."""
 
@@ -141,16 +143,26 @@ class Database:
     def _writable(self, *, create: bool) -> tuple[sqlite3.Connection, OpenFiles]:
         """Return the connection for writing and its files. Raises StoreUnreachable: see :meth:`raise_if_tampered`."""
         if self._connection is None or self._files is None:
+            self._connection, self._files = self._open_watched(create=create)
+        self.raise_if_tampered()
+        return self._connection, self._files
+
+    def _open_watched(self, *, create: bool) -> tuple[sqlite3.Connection, OpenFiles]:
+        """Return a new connection and its files.
+
+        SQLite removes the log when the last connection closes. If somebody does that at this moment, open again.
+        """
+        attempts_left = _OPEN_ATTEMPTS
+        while True:
             before = open_descriptors()
             connection = self._open(create=create)
             try:
-                self._files = OpenFiles(connection, os.fspath(self.path), before)
+                return connection, OpenFiles(connection, os.fspath(self.path), before)
             except OSError as error:
                 connection.close()
-                raise self._error(StoreUnreachable, f"its files cannot be looked at: {error}; try again") from error
-            self._connection = connection
-        self.raise_if_tampered()
-        return self._connection, self._files
+                attempts_left -= 1
+                if not attempts_left:
+                    raise self._error(StoreUnreachable, f"its files cannot be looked at: {error}; try again") from error
 
     @property
     def notices_writes(self) -> bool:
