@@ -26,6 +26,12 @@ _log = logging.getLogger(__name__)
 _APPLICATION_ID = 0x76667364
 """Identifies a file of vfsd: the bytes "vfsd" (see PRAGMA application_id)."""
 
+_WHOSE_FILE = (
+    "SELECT application_id, user_version, (SELECT COUNT(*) FROM sqlite_schema)"
+    " FROM pragma_application_id, pragma_user_version"
+)
+"""One statement, so all three are of one moment: another process may be creating the tables."""
+
 _LAYOUT = 2
 """Version of the tables, kept in PRAGMA user_version. The format of the records has its own version, per scope."""
 
@@ -237,9 +243,7 @@ class Database:
 
         Raises StoreRefused for the file of another program, and FormatTooNew.
         """
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (layout,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
+        application, layout, tables = connection.execute(_WHOSE_FILE).fetchone()
         if not tables and not application:
             return 0
         if application != _APPLICATION_ID:
