@@ -29,7 +29,7 @@ def block_until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + TIMEOUT
     while not condition():
         assert time.monotonic() < deadline, "gave up waiting"
-        time.sleep(0.01)
+        time.sleep(0.01)  # the interval between two checks, in which the loop must not run
 
 
 def let_lapse(backend: RedisBackend, scope: str, claim: object) -> None:
@@ -96,7 +96,7 @@ async def test_a_lease_is_not_renewed_for_an_event_loop_that_hangs() -> None:
         def has_stopped() -> bool:
             nonlocal before
             same, before = count == before, count
-            time.sleep(0.2)  # much longer than the time between renewals
+            time.sleep(0.2)  # many renewals long; an end that is seen too early makes nothing fail
             return same
 
         block_until(has_stopped)

@@ -118,9 +118,7 @@ class Writer:
             else:
                 return
             self._read_something()
-            time.sleep(
-                _PAUSE_SECONDS
-            )  # between attempts that fail at once: otherwise they would block all other requests
+            time.sleep(_PAUSE_SECONDS)  # attempts that fail at once would block all other requests
 
     def _read_something(self) -> None:
         """Read a file, which must work in any state of the store. Its name may be in doubt."""
