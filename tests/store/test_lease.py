@@ -1,4 +1,4 @@
-"""The lease of a claim in Redis: who renews it, and what happens after it has ended."""
+"""The lease of a claim: who renews it, and what happens in Redis after it has ended."""
 
 import threading
 import time
@@ -9,11 +9,11 @@ import trio
 import trio.testing
 
 from tests.support.servers import RedisServer
-from tests.support.stores import TIMEOUT, RedisBackend, claimed, regular, remote_owner, stored
+from tests.support.stores import TIMEOUT, DurableBackend, RedisBackend, claimed, regular, remote_owner, stored
 from vfsd.errors import Fenced, ScopeBusy
 from vfsd.store.base import LEASE_SECONDS, ClaimTerms
+from vfsd.store.lease import Lease
 from vfsd.store.redis.claim import RedisClaim
-from vfsd.store.redis.lease import Lease
 from vfsd.tree.change import PutInode
 
 
@@ -39,11 +39,11 @@ def let_lapse(backend: RedisBackend, scope: str, claim: object) -> None:
     claim._connection.lease.ends = 0.0  # noqa: SLF001 (otherwise the test would have to wait for the lease)
 
 
-async def test_the_lease_is_renewed_while_the_event_loop_is_busy(redis_backend: RedisBackend, scope: str) -> None:
-    async with claimed(redis_backend, scope) as writer:
+async def test_the_lease_is_renewed_while_the_event_loop_is_busy(durable_backend: DurableBackend, scope: str) -> None:
+    async with claimed(durable_backend, scope) as writer:
         await trio.testing.wait_all_tasks_blocked()
-        first_end = redis_backend.lease_end(scope)
-        block_until(lambda: redis_backend.lease_end(scope) > first_end + LEASE_SECONDS * 10**9 / 4)
+        first_end = durable_backend.lease_end(scope)
+        block_until(lambda: durable_backend.lease_end(scope) > first_end + LEASE_SECONDS * 10**9 / 4)
         await writer.commit(PutInode(2, regular()))
 
 
@@ -80,13 +80,12 @@ async def test_a_lease_is_not_renewed_for_an_event_loop_that_hangs() -> None:
     renewed = threading.Event()
     count = 0
 
-    def renew() -> list[bytes]:
+    def renew() -> None:
         nonlocal count
         count += 1
         renewed.set()
-        return [b"renewed"]
 
-    lease = Lease("scope", renew, every=0.001, hung_after=0.05)
+    lease: Lease[None] = Lease("scope", renew, every=0.001, hung_after=0.05)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lease.keep)
         await trio.testing.wait_all_tasks_blocked()
@@ -107,6 +106,6 @@ async def test_a_lease_is_not_renewed_for_an_event_loop_that_hangs() -> None:
 
 
 async def test_the_answer_that_a_claim_is_lost_ends_the_renewals() -> None:
-    lease = Lease("scope", lambda: [b"fenced", b""], every=0.001)
+    lease = Lease("scope", lambda: "fenced", every=0.001)
     with trio.fail_after(TIMEOUT):
-        assert await lease.keep() == [b"fenced", b""]
+        assert await lease.keep() == "fenced"

@@ -1,5 +1,6 @@
 """Only the SQLite store: its URL, its file, its log, and other processes that lock it."""
 
+import logging
 import os
 import sqlite3
 import subprocess
@@ -14,10 +15,19 @@ import trio
 import trio.testing
 
 from tests.support.stores import SqliteBackend, claimed, regular, remote_owner, stored
-from vfsd.errors import FormatTooNew, ScopeDamaged, ScopeMissing, StoreError, StoreRefused, StoreUnreachable, UsageError
+from vfsd.errors import (
+    Fenced,
+    FormatTooNew,
+    ScopeDamaged,
+    ScopeMissing,
+    StoreError,
+    StoreRefused,
+    StoreUnreachable,
+    UsageError,
+)
 from vfsd.store.base import ClaimTerms, StoreOptions
 from vfsd.store.url import open_store
-from vfsd.tree.change import CHUNK_SIZE, Change, PutChunks, PutEntry, PutInode
+from vfsd.tree.change import CHUNK_SIZE, Change, DropChunks, PutChunks, PutEntry, PutInode
 
 SHORT_TIMEOUT = StoreOptions(timeout=0.1)
 
@@ -259,6 +269,7 @@ async def test_a_commit_cancelled_while_it_waits_is_not_stored(file: SqliteBacke
 async def test_a_claim_survives_a_lock_that_prevents_a_renewal(
     file: SqliteBackend, scope: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     store = file.open(SHORT_TIMEOUT)
     claim = await store.claim(scope, remote_owner(), ClaimTerms())
     async with trio.open_nursery() as nursery:
@@ -270,6 +281,83 @@ async def test_a_claim_survives_a_lock_that_prevents_a_renewal(
         await claim.commit(Change((PutInode(2, regular()),), grows=True))
         nursery.cancel_scope.cancel()
     await store.aclose()
+
+
+# --- commits with much content
+
+
+def large(ino: int) -> tuple[PutInode, PutChunks]:
+    """Return the operations that store a file of 8 MiB."""
+    count = (8 << 20) // CHUNK_SIZE
+    return PutInode(ino, regular()), PutChunks(ino, dict.fromkeys(range(count), b"x" * CHUNK_SIZE))
+
+
+async def test_the_event_loop_runs_while_much_content_is_committed(file: SqliteBackend, scope: str) -> None:
+    turns, done = 0, trio.Event()
+    async with claimed(file, scope) as writer, trio.open_nursery() as nursery:
+
+        async def commit() -> None:
+            await writer.commit(*large(2))
+            done.set()
+
+        nursery.start_soon(commit)
+        while not done.is_set():
+            await trio.lowlevel.checkpoint()
+            turns += 1
+    assert turns > 3, "the commit took the event loop for itself"
+    found = await stored(file, scope)
+    assert sum(map(len, found.chunks.values())) == 8 << 20
+
+
+async def test_small_and_large_commits_at_the_same_time_are_all_stored(file: SqliteBackend, scope: str) -> None:
+    async with claimed(file, scope) as writer, trio.open_nursery() as nursery:
+        for ino in range(2, 6):
+            nursery.start_soon(writer.commit, *large(ino))
+        for ino in range(6, 300):
+            nursery.start_soon(writer.commit, PutInode(ino, regular()), PutChunks(ino, {0: b"small"}))
+    found = await stored(file, scope)
+    assert set(found.inodes) == set(range(2, 300))
+    assert len(found.chunks) == 4 * ((8 << 20) // CHUNK_SIZE) + 294
+
+
+async def test_a_large_commit_waits_while_the_file_is_locked_and_no_longer_than_the_timeout(
+    file: SqliteBackend, scope: str
+) -> None:
+    async with claimed(file, scope) as writer, trio.open_nursery() as nursery:
+        with locked(file):
+            nursery.start_soon(writer.commit, *large(2))
+            await trio.testing.wait_all_tasks_blocked()
+            assert writer.claim.pending == 1
+    async with claimed(file, scope, options=SHORT_TIMEOUT) as writer:
+        with locked(file), pytest.raises(StoreUnreachable, match="locked"):
+            await writer.commit(*large(3))
+    assert set((await stored(file, scope)).inodes) == {2}
+
+
+async def test_a_large_commit_is_fenced(file: SqliteBackend, scope: str) -> None:
+    async with claimed(file, scope) as first:
+        async with claimed(file, scope, remote_owner("/mnt/new"), ClaimTerms(take_over=True)):
+            with pytest.raises(Fenced, match="/mnt/new"):
+                await first.commit(*large(2))
+        with pytest.raises(Fenced, match="/mnt/new"):
+            first.claim.raise_if_unusable()
+    assert not (await stored(file, scope)).inodes
+
+
+async def test_what_a_large_commit_removes_is_deleted(file: SqliteBackend, scope: str) -> None:
+    async with claimed(file, scope) as writer:
+        await writer.commit(*large(2))
+        await writer.commit(DropChunks(2, None), *large(3))
+        await writer.commit(PutChunks(2, {5: b"new"}))
+        while rows_of(file, 2) > 1:  # noqa: ASYNC110 (the rows are in the store: no event tells)
+            await trio.sleep(0.01)
+    assert {key: chunk for key, chunk in (await stored(file, scope)).chunks.items() if key[0] == 2} == {(2, 5): b"new"}
+
+
+def rows_of(file: SqliteBackend, ino: int) -> int:
+    """Return how many chunks of inode *ino* have a row, whether it is still valid or not."""
+    with closing(sqlite3.connect(file.path)) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM chunks WHERE ino = ?", (ino,)).fetchone()[0])
 
 
 def acknowledged_until_killed(url: str, scopes: list[str], acknowledged: int) -> list[set[int]]:

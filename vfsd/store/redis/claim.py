@@ -18,13 +18,13 @@ import trio
 from vfsd.errors import Fenced, InDoubt, StoreError, StoreFull, StoreReadOnly, StoreUnreachable
 from vfsd.store.base import Claim, Claimed, Fsync, StoreOptions
 from vfsd.store.group import GroupCommit, Ticket
+from vfsd.store.lease import clock
 from vfsd.store.redis import scripts
 from vfsd.store.redis.admin import RedisAdmin
 from vfsd.store.redis.connection import FencedConnection
 from vfsd.store.redis.durability import DurabilityWait
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
-from vfsd.store.redis.lease import clock
 from vfsd.store.redis.leftovers import SWEEP, Leftovers, is_large
 from vfsd.store.redis.resp import ConnectionLost, ReplyError, RespConnection, RespRequest
 from vfsd.store.redis.transaction import (

@@ -15,12 +15,12 @@ import trio
 
 from vfsd.errors import Fenced, ScopeDamaged, StoreError, StoreUnreachable
 from vfsd.store.base import LEASE_SECONDS
+from vfsd.store.lease import Lease, clock
 from vfsd.store.owner import from_json
 from vfsd.store.redis import scripts
 from vfsd.store.redis.admin import RedisAdmin
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.keys import Keys
-from vfsd.store.redis.lease import Lease, clock
 from vfsd.store.redis.leftovers import Leftover, read_notes
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
 from vfsd.store.redis.transaction import Watched, watch, watched
@@ -57,7 +57,7 @@ class FencedConnection:
         self.label = admin.label
         self.epoch = b""
         self.link: RespConnection | None = None
-        self.lease = Lease(scope, lambda: admin.execute(*self.renewal()))
+        self.lease: Lease[Reply] = Lease(scope, self._renew_lease)
         self._scope = scope
         self._token = token
         self._admin = admin
@@ -266,6 +266,11 @@ class FencedConnection:
                 return
             await trio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
             attempt += 1
+
+    def _renew_lease(self) -> Reply | None:
+        """Renew the lease. Return None, or the answer that says why the claim is lost. It blocks."""
+        answer = self._admin.execute(*self.renewal())
+        return None if answer[0] == b"renewed" else answer
 
     async def _keep_lease(self) -> None:
         self.lose(self._reason(await self.lease.keep()))

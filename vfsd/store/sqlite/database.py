@@ -98,6 +98,26 @@ class Database:
         files.note_commit()
         return result
 
+    async def run_in_thread(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """As :meth:`run`, but the event loop goes on meanwhile: for what takes long."""
+        await self.open()
+        self.raise_if_tampered(by_path=True)
+        result = await trio.to_thread.run_sync(self.call_apart, action, self._timeout)
+        if self._files is not None:
+            self._files.note_commit()
+        return result
+
+    def call_apart(self, action: Callable[[sqlite3.Connection], T], patience: float = _LOCK_SECONDS) -> T:
+        """Call *action* with a connection of its own, in a thread of the caller, which may wait for the disk.
+
+        It waits for a lock for *patience* seconds. Raises StoreError.
+        """
+        with self.translating_errors(), closing(self._open(patience=patience)) as connection:
+            fault = None if self._files is None else self._files.moved_fault()
+            if fault is not None:  # the connection may have opened another file
+                raise self._error(StoreUnreachable, fault)
+            return action(connection)
+
     async def run_in_slices(self, action: Callable[[sqlite3.Connection], bool]) -> None:
         """Call *action* again and again until it returns False. Others commit between two calls. Raises StoreError."""
         while await self.run(action):
@@ -257,16 +277,9 @@ class Database:
     async def checkpoint(self) -> None:
         """Move the log into the file, as far as no reader prevents it. Raises StoreError."""
         self.raise_if_tampered(by_path=True)
-        await trio.to_thread.run_sync(self._checkpoint, self._files)
+        await trio.to_thread.run_sync(self.call_apart, _checkpoint)
         if self._files is not None:
             self._files.note_checkpoint()
-
-    def _checkpoint(self, files: OpenFiles | None) -> None:
-        """Checkpoint through a connection of its own, because that waits for the disk."""
-        with self.translating_errors(), closing(self._open(patience=_LOCK_SECONDS)) as connection:
-            if files is not None and files.moved() is not None:
-                return  # the connection may have opened another log, and would copy its content into the file
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     async def flush_log(self) -> None:
         """Flush the log: then all commits survive a crash of the host. Raises StoreUnreachable."""
@@ -317,6 +330,10 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:  # some SQLite errors end the transaction themselves
             connection.execute("ROLLBACK")
         raise
+
+
+def _checkpoint(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:

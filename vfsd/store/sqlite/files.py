@@ -91,8 +91,10 @@ class OpenFiles:
             if found is not None and self._damage is None:
                 self._damage = self._index_damage(found) or self._content_damage(found)
         except OSError:
-            return self._moved_message()
-        return self._moved_message() if found is None else self._damage
+            found = None
+        if found is None:
+            return self.moved_fault() or _moved_message(self._paths[0])
+        return self._damage
 
     def _look(self, *, by_path: bool) -> _Files | None:
         """Return the status of the files, None if a path leads elsewhere. Raises OSError if it leads nowhere.
@@ -122,6 +124,11 @@ class OpenFiles:
             if (found.st_dev, found.st_ino) != (device, number):
                 return path
         return None
+
+    def moved_fault(self) -> str | None:
+        """Return what is wrong if a path does not lead to the file that is open, otherwise None. A thread may ask."""
+        path = self.moved()
+        return None if path is None else _moved_message(path)
 
     def is_log(self, descriptor: int) -> bool:
         """Whether *descriptor* is an open descriptor of the log that SQLite writes."""
@@ -154,10 +161,6 @@ class OpenFiles:
     def _read_index(self) -> bytes:
         """Return the beginning of the index. It is shorter if somebody truncated it: zeros then stand for the rest."""
         return os.pread(self._index_descriptor, _INDEX_SIZE, 0).ljust(_INDEX_SIZE, b"\0")
-
-    def _moved_message(self) -> str:
-        path = self.moved() or self._paths[0]
-        return f"{path} was moved, removed or replaced while it is in use; move it back, or unmount and mount again"
 
     def _index_damage(self, found: _Files) -> str | None:
         """Whether the index was truncated. Then it gets its length back.
@@ -256,6 +259,10 @@ def _checkpoints(index: bytes) -> bytes:
 
 def _bytes_in_page(noted: int) -> int:
     return 65536 if noted == 1 else noted
+
+
+def _moved_message(path: str) -> str:
+    return f"{path} was moved, removed or replaced while it is in use; move it back, or unmount and mount again"
 
 
 def _overwritten_message(path: str) -> str:

@@ -125,7 +125,7 @@ def change_owner(connection: sqlite3.Connection, row: ScopeRow, owner: Owner) ->
 
 
 def renew(connection: sqlite3.Connection, grant: Grant) -> bool:
-    """Extend the lease. Return whether the grant is still valid."""
+    """Extend the lease. Return whether that was possible: the grant is still valid, and was not released."""
     return _set_lease(connection, grant, clock.now() + _LEASE_NS)
 
 
@@ -136,7 +136,8 @@ def release(connection: sqlite3.Connection, grant: Grant) -> None:
 
 def _set_lease(connection: sqlite3.Connection, grant: Grant, lease_ns: int) -> bool:
     changed = connection.execute(
-        "UPDATE scopes SET lease_ns = ? WHERE id = ? AND epoch = ?", (lease_ns, grant.scope, grant.epoch)
+        "UPDATE scopes SET lease_ns = ? WHERE id = ? AND epoch = ? AND lease_ns <> 0",
+        (lease_ns, grant.scope, grant.epoch),
     )
     return changed.rowcount == 1
 

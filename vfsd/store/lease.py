@@ -12,12 +12,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import trio
 
 from vfsd.errors import StoreError
 from vfsd.store.base import LEASE_SECONDS
-from vfsd.store.redis.resp import Reply
+
+LostT = TypeVar("LostT")
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +33,8 @@ clock = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)
 calls it, so there is no Python function around it."""
 
 
-class Lease:
-    """The lease of *scope*. *renew* renews it, and blocks; it answers ``[b"renewed"]``, or why the claim is lost.
+class Lease(Generic[LostT]):
+    """The lease of *scope*. *renew* renews it, and blocks. It returns None, or why the claim is lost.
 
     ``ends`` is when the lease ends (:func:`clock`), as far as is known here. *every* is the time (s) between renewals.
     """
@@ -40,7 +42,7 @@ class Lease:
     def __init__(
         self,
         scope: str,
-        renew: Callable[[], Reply],
+        renew: Callable[[], LostT | None],
         *,
         every: float = LEASE_SECONDS / 3,
         hung_after: float = _HUNG_AFTER,
@@ -54,40 +56,41 @@ class Lease:
         self._stopping = threading.Event()
 
     def granted(self, asked: float) -> None:
-        """Record that the server has granted the lease to a request that was sent at *asked* (:func:`clock`)."""
+        """Record that the store has granted the lease to a request that was sent at *asked* (:func:`clock`)."""
         self.ends = asked + LEASE_SECONDS
 
-    async def keep(self) -> Reply:
-        """Renew the lease until the claim is lost, and return the answer that says so."""
+    async def keep(self) -> LostT:
+        """Renew the lease until the claim is lost, and return why."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._beat)
             try:
-                answer = await trio.to_thread.run_sync(
+                lost = await trio.to_thread.run_sync(
                     self._renew_until_lost, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
                 )
             finally:
                 self._stopping.set()
             nursery.cancel_scope.cancel()
-        return answer
+        assert lost is not None, "without an answer the thread goes on, until this task is cancelled"
+        return lost
 
     async def _beat(self) -> None:
         while True:
             self._beaten = clock()
             await trio.sleep(_BEAT)
 
-    def _renew_until_lost(self) -> Reply:
+    def _renew_until_lost(self) -> LostT | None:
         while not self._stopping.wait(self._every):
             asked = clock()
             if asked - self._beaten > self._hung_after:
                 continue
             try:
-                answer = self._renew()
+                lost = self._renew()
             except StoreError as error:
                 _log.info("could not renew the lease of scope %s: %s", self._scope, error)
             except Exception:  # noqa: BLE001 (a bug here must not end the mount)
                 _log.exception("renewing the lease of scope %s failed by a bug", self._scope)
             else:
-                if answer[0] != b"renewed":
-                    return answer
+                if lost is not None:
+                    return lost
                 self.granted(asked)
         return None
