@@ -107,6 +107,8 @@ export class ControlClient {
 class Connection {
   /** @type {Map<number, Waiting>} */
   #waiting = new Map();
+  /** @type {number[]} what was asked and not answered, oldest first: answers come in this order, also late ones */
+  #asked = [];
   /** @type {Buffer[]} the pieces of a line that has not ended */
   #pieces = [];
   #mountpoint;
@@ -131,6 +133,7 @@ class Connection {
       this.#waiting.set(id, { op, resolve, reject, timer: setTimeout(late, timeoutMs) });
       if (this.#socket.closed) return this.#lost();
       this.#socket.ref();
+      this.#asked.push(id);
       this.#socket.write(line);
     });
   }
@@ -160,7 +163,9 @@ class Connection {
   /** @param {string} line */
   #answered(line) {
     try {
-      const { id, ok, result, error } = decoded(line);
+      const { ok, result, error } = decoded(line);
+      const id = this.#asked.shift(); // a request that was refused unread is answered without its id
+      if (id === undefined) throw new Error('nothing was asked');
       this.#settle(id, ok ? undefined : new VfsdError(error.code, error.message, error), result);
     } catch (error) {
       this.#socket.destroy(new Error(`its answer is not of this protocol (${reason(error)})`));

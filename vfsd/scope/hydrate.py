@@ -94,17 +94,22 @@ class _TreeBuilder:
         self.tree.next_ino = max(self.tree.next_ino, batch.next_ino)
         self.tree.replay(op for op in batch.ops if isinstance(op, PutInode))
         self._entries.update(((op.parent, op.name), op) for op in batch.ops if isinstance(op, PutEntry))
-        for op in batch.ops:
-            if isinstance(op, PutChunks):
-                self._add_chunks(op)
+        self.tree.replay(self._sound_content(batch))
 
-    def _add_chunks(self, op: PutChunks) -> None:
-        inode = self.tree.inodes.get(op.ino)
-        if inode is None:
-            self._damaged(f"data of inode {op.ino}", "there is no such inode")
-            return
-        sound = {number: chunk for number, chunk in op.chunks.items() if self._is_within(inode, number)}
-        self.tree.replay((PutChunks(op.ino, sound),))
+    def _sound_content(self, batch: Batch) -> Iterator[PutChunks]:
+        """Yield the content in *batch* that lies within a file, and record the rest as damage."""
+        for op in batch.ops:
+            if not isinstance(op, PutChunks):
+                continue
+            inode = self.tree.inodes.get(op.ino)
+            if inode is None:
+                self._damaged(f"data of inode {op.ino}", "there is no such inode")
+            elif inode.attributes.is_regular and max(op.chunks) * CHUNK_SIZE < inode.attributes.size:
+                yield op
+            else:
+                yield PutChunks(
+                    op.ino, {number: op.chunks[number] for number in op.chunks if self._is_within(inode, number)}
+                )
 
     def _is_within(self, inode: Inode, number: int) -> bool:
         """Whether the chunk with this *number* lies within its file. A later growth would reveal it."""

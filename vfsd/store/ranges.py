@@ -56,6 +56,8 @@ KINDS = frozenset(
 NO_ID = 2**32 - 1
 """Not the number of a user or group: it means "leave it as it is" (:manpage:`chown(2)`)."""
 
+_LAST_CHUNK = FILE_MAX // CHUNK_SIZE
+
 _LONG = 19
 """Fewer digits than this are a number below every limit."""
 
@@ -164,11 +166,13 @@ def entry_value_parts(value: bytes) -> tuple[int, int]:
 
 def chunk_number(text: bytes) -> int:
     """Return the chunk number *text*. Raises ValueError."""
-    return number(text, 0, FILE_MAX // CHUNK_SIZE)
+    if text == b"0":  # the short path: most files have one chunk
+        return 0
+    return number(text, 0, _LAST_CHUNK)
 
 
 def check_chunk(number: int, content: bytes | memoryview) -> None:
     """Raise ValueError unless *content* may be the chunk with this *number*."""
-    within(number, 0, FILE_MAX // CHUNK_SIZE, "the chunk number")
+    within(number, 0, _LAST_CHUNK, "the chunk number")
     if not 0 < len(content) <= CHUNK_SIZE:
         raise ValueError(f"a chunk of {len(content)} bytes")

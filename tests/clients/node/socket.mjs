@@ -30,6 +30,9 @@ await client.request('write_file', { path: 'big.bin', data: big.toString('base64
 const { data } = await client.request('read_file', { path: 'big.bin' });
 if (!big.equals(Buffer.from(data, 'base64')) || !big.equals(readFileSync(`${mountpoint}/big.bin`))) throw new Error('the read content is not the written content');
 
+const many = { files: Array.from({ length: 200_000 }, () => 0) };
+const unread = await Promise.all([errorCode('fly', {}), errorCode('seed_files', many), errorCode('info', {})]);
+
 const closed = errorCode('info', {});
 await client.close();
 const reconnected = await Promise.all([errorCode('info', {}), errorCode('info', {})]); // while the old connection is still closing
@@ -40,6 +43,7 @@ print({
   exact: modified === statSync(`${mountpoint}/a.bin`, { bigint: true }).mtimeNs,
   large: Buffer.from(data, 'base64').length,
   refused: [await errorCode('stat', { path: 'none' }), await errorCode('fly', {}), await errorCode('stat', { path: 7 })],
+  unread,
   all: await filesystem.listAllPaths(),
   closed: await closed,
   reconnected,
