@@ -4,6 +4,7 @@ Each command is in a module of its own. A module is imported only when its comma
 ``umount`` should not wait for the imports of ``mount``.
 """
 
+import gc
 import importlib
 import sys
 from typing import Any
@@ -62,6 +63,7 @@ def root() -> None:
 
 def main() -> Any:
     """Run the command line. A VfsdError becomes one line on stderr and an exit status."""
+    gc.disable()  # a tenth of the start would be searching modules for garbage; a daemon enables it when it is hydrated
     hide_passwords(sys.argv)
     try:
         return root(prog_name="vfsd")
