@@ -52,7 +52,7 @@ def _scaled(workload: Workload, scale: float) -> int:
 
 @contextmanager
 def _temporary_directory(directory: Path | None) -> Iterator[Path]:
-    """Give a temporary directory below *directory*.
+    """Give a temporary directory below *directory*. Programs in Python keep their bytecode there.
 
     From now on SIGTERM ends the program as Ctrl-C does, so mounts and processes are removed.
     """
@@ -62,6 +62,7 @@ def _temporary_directory(directory: Path | None) -> Iterator[Path]:
 
     signal.signal(signal.SIGTERM, end)
     with tempfile.TemporaryDirectory(prefix="vfsd-bench-", dir=directory, ignore_cleanup_errors=True) as base:
+        process.keep_bytecode(Path(base) / "bytecode")
         yield Path(base)
 
 

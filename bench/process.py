@@ -56,6 +56,16 @@ def run(command: list[str], env: dict[str, str] | None = None, cwd: Path = ROOT)
     return done.stdout
 
 
+def keep_bytecode(directory: Path) -> None:
+    """Let the programs in Python that are started from here keep the bytecode of what they import in *directory*.
+
+    An installed package has its bytecode. A checkout has none where PYTHONDONTWRITEBYTECODE is set: then a measured
+    start would be the time of the compiler.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(directory)
+
+
 @contextmanager
 def signals_ignored() -> Iterator[None]:
     """Ignore Ctrl-C and SIGTERM in the block, because cleaning up must be complete."""

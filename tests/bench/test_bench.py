@@ -230,3 +230,13 @@ def test_a_daemon_is_found_by_its_mountpoint(arguments: list[str]) -> None:
             assert running.pid not in process.processes_of(Path("/mnt"))
         finally:
             os.killpg(running.pid, signal.SIGKILL)
+
+
+def test_programs_that_the_bench_starts_keep_their_bytecode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a measured start would be the time of the compiler, where PYTHONDONTWRITEBYTECODE is set."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", "")
+    (tmp_path / "module.py").touch()
+    process.keep_bytecode(tmp_path / "bytecode")
+    subprocess.run([sys.executable, "-c", "import module"], cwd=tmp_path, check=True)
+    assert [path.name for path in (tmp_path / "bytecode").rglob("module.*.pyc")] != []
