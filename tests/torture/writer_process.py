@@ -49,12 +49,13 @@ class WriterProcess:
     def is_stuck(self) -> bool:
         """Whether the process waits for the frozen daemon.
 
-        It may also wait for an answer at the control socket (poll), or for another writer's rename between directories,
-        which waits for the daemon: the kernel allows one such rename at a time in a mount.
+        It may also wait for an answer at the control socket (poll), for a page of a mapping (filemap_fault: the request
+        for it was sent by a call that has returned), or for another writer's rename between directories, which waits
+        for the daemon: the kernel allows one such rename at a time in a mount.
         """
         process = Path(f"/proc/{self._process.pid}")
         stack = (process / "stack").read_text()
-        waits = any(function in stack for function in ("fuse", "renameat2", "poll", "unix_stream"))
+        waits = any(function in stack for function in ("fuse", "filemap_fault", "renameat2", "poll", "unix_stream"))
         return waits and (process / "stat").read_text().rpartition(")")[2].split()[0] in "SD"
 
     def tell_to_stop(self) -> None:
