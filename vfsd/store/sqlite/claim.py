@@ -194,7 +194,7 @@ class SqliteClaim(Claim):
         """Write the operations of *change*. Return whether rows are left to delete later."""
         scope, leaves_rows = self._grant.scope, False
         for op in change.ops:
-            if self._has_leftovers and isinstance(op, PutChunks):
+            if (leaves_rows or self._has_leftovers) and isinstance(op, PutChunks):
                 leftovers.revive(connection, scope, op.ino, op.chunks)
             if rows.write(connection, scope, op):
                 leaves_rows = True
