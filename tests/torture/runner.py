@@ -85,7 +85,7 @@ class Torture:
     def _claim(self, working: Sequence[TrackedWriter], *, frozen: bool) -> None:
         """Mount again at another path, and let the writers continue there. The old mount must refuse them."""
         before = self._mounts.mounted
-        with before.frozen() if frozen else nullcontext():
+        with self._mounts.frozen() if frozen else nullcontext():
             if frozen:
                 wait_until(lambda: all(writer.process.is_stuck() for writer in working), "the writers to wait")
             self._mounts.take_over()

@@ -1,6 +1,9 @@
 """The scope under torture and its mounts. When the scope is claimed again, it moves to another mountpoint."""
 
 import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tests.support.mounted import Mounted, MountFactory
@@ -25,6 +28,7 @@ class ScopeMounts:
     """A new scope at *store*, mounted by *factory* with *options*."""
 
     def __init__(self, factory: MountFactory, store: str, *options: str) -> None:
+        self._store = store
         self.mounted = factory(store, *options, start=False)
         scope = self.mounted.scope
         self._elsewhere = factory(store, *options, scope=scope, start=False)
@@ -37,6 +41,19 @@ class ScopeMounts:
     def root(self) -> Path:
         """Where the scope is mounted."""
         return self.mounted.path
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Freeze the daemon during the block, at a moment at which it does not lock a file of SQLite.
+
+        Nobody could take the scope over from a daemon that was frozen in the middle of a commit (docs/guarantees.md).
+        """
+        mounted = self.mounted
+        while True:
+            with mounted.frozen():
+                if not _is_locked(self._store):
+                    yield
+                    return
 
     def take_over(self) -> None:
         """Mount at the other path, which fences the current mount. The caller must :meth:`unmount_fenced` it."""
@@ -55,6 +72,19 @@ class ScopeMounts:
         assert self._reader.stop() == 0, self._reader.log.read_text()
         lines = _differences(kept, shown)
         assert not lines, "the mount differs from its store:\n    " + "\n    ".join(lines)
+
+
+def _is_locked(store: str) -> bool:
+    """Whether a process is writing to the file of *store*, if that is SQLite's."""
+    scheme, _, path = store.partition(":")
+    if scheme != "sqlite":
+        return False
+    try:
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError:
+        return True
+    return False
 
 
 def _differences(kept: Found, shown: Found) -> list[str]:
