@@ -197,11 +197,17 @@ class MapWrite(NamedTuple):
     def run(self, root: bytes) -> Iterator[None]:
         data = content_of(self.seed, self.size)
         fd = os.open(os.path.join(root, self.path), os.O_RDWR)
-        with closing_fd(fd), mmap.mmap(fd, 0) as mapping:
+        with closing_fd(fd):
+            self._map_and_write(fd, data)
+        yield
+
+    def _map_and_write(self, fd: int, data: bytes) -> None:
+        if os.fstat(fd).st_size < self.offset + self.size:
+            raise OSError(errno.ENXIO, "the file is shorter than the model says")
+        with mmap.mmap(fd, 0) as mapping:
             _copy_to_mapping(mapping, self.offset, data)
             start = self.offset - self.offset % mmap.PAGESIZE
             mapping.flush(start, min(mmap.PAGESIZE, len(mapping) - start))
-        yield
 
     def steps(self, model: Model) -> Iterator[bool]:
         node = model.touch(model.node(self.path))

@@ -24,6 +24,7 @@ from tests.torture.log import Log
 from tests.torture.model import Model
 from tests.torture.operation import Operation
 from tests.torture.operation_chooser import OperationChooser
+from tests.torture.operations import Rewrite
 from tests.torture.possible_states import OperationInDoubt, apply, concerned
 
 DAEMON_GONE = frozenset({errno.ENOTCONN, errno.ECONNABORTED})
@@ -96,7 +97,8 @@ class Writer:
         """Wait until changes work again, find out the outcome of *doubt*, and continue from this state."""
         assert doubt.error is not None
         self._log.fail(doubt.error)
-        self._unsettled = doubt.error == errno.EIO or doubt.steps > 0
+        emptied = isinstance(doubt.operation, Rewrite)  # by the open: the mount shows that before it is stored
+        self._unsettled = doubt.error == errno.EIO or doubt.steps > 0 or emptied
         for path in concerned(self._model, doubt.operation):
             self._touch(os.path.join(self._directory, path))
         self._model, steps, _ = check(self._directory, self._model, doubt)
@@ -141,7 +143,7 @@ class Writer:
             self._read_something()
 
     def _refusal(self, operation: Operation) -> int:
-        """Return the error with which *operation* fails. If a name is in doubt, the error may come from the kernel."""
+        """Return the error with which *operation* fails. In doubt the error may be another one."""
         try:
             for _ in operation.run(self._directory):
                 raise AssertionError(f"acknowledged after the scope was lost: {operation}")
