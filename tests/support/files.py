@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,13 +38,13 @@ def opened(path: Path, flags: int, mode: int = 0o666) -> Iterator[int]:
 
 
 @contextmanager
-def unprivileged(uid: int = NOBODY, gid: int = NOBODY) -> Iterator[None]:
-    """Run the block as user *uid* and group *gid*.
+def unprivileged(uid: int = NOBODY, gid: int = NOBODY, groups: Sequence[int] = ()) -> Iterator[None]:
+    """Run the block as user *uid* with group *gid* and the supplementary *groups*.
 
     This user may have no access to the parents of the test's directory: use ``dir_fd``.
     """
-    groups, own_gid = os.getgroups(), os.getegid()
-    os.setgroups([])
+    own_groups, own_gid = os.getgroups(), os.getegid()
+    os.setgroups(groups)
     os.setegid(gid)
     os.seteuid(uid)
     try:
@@ -52,7 +52,7 @@ def unprivileged(uid: int = NOBODY, gid: int = NOBODY) -> Iterator[None]:
     finally:
         os.seteuid(0)
         os.setegid(own_gid)
-        os.setgroups(groups)
+        os.setgroups(own_groups)
 
 
 @contextmanager

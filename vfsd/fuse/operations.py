@@ -11,6 +11,8 @@ import logging
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 
 import pyfuse3
 
@@ -182,7 +184,8 @@ class Operations(pyfuse3.Operations):
     async def open(self, inode: pyfuse3.InodeT, flags: pyfuse3.FlagT, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         """Open a file; O_TRUNC arrives here, since libfuse asks the kernel for atomic truncation."""
         if flags & os.O_TRUNC:
-            await self._volume.truncate_on_open(inode, drop_privileges=ctx.uid != _SUPERUSER)
+            is_member = None if ctx.uid == _SUPERUSER else partial(_is_member, ctx)
+            await self._volume.truncate_on_open(inode, is_member)
         return self.opened(inode, flags)
 
     def opened(self, ino: int, flags: int) -> pyfuse3.FileInfo:
@@ -296,3 +299,12 @@ class Operations(pyfuse3.Operations):
             raise FsError(errno.ENOSYS)
         if name.startswith(b"system."):
             raise FsError(errno.EOPNOTSUPP)
+
+
+def _is_member(ctx: pyfuse3.RequestContext, gid: int) -> bool:
+    """Return whether the caller is in group *gid*. One whose groups cannot be found out is not."""
+    if gid == ctx.gid:
+        return True
+    with suppress(OSError, RuntimeError):  # it has ended, or is in another PID namespace
+        return gid in pyfuse3.get_sup_groups(ctx.pid)
+    return False

@@ -23,7 +23,14 @@ from vfsd.tree.change import ROOT, Attributes, Change, Limits, PutInode
 from vfsd.tree.chunks import read_chunks
 from vfsd.tree.draft import check_name
 from vfsd.tree.inode import Directory, Inode
-from vfsd.tree.plan_attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr, plan_truncate
+from vfsd.tree.plan_attributes import (
+    IsMember,
+    NewAttributes,
+    plan_removexattr,
+    plan_setattr,
+    plan_setxattr,
+    plan_truncate,
+)
 from vfsd.tree.plan_content import plan_write
 from vfsd.tree.plan_names import EntryKey, NewInode, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
 from vfsd.tree.tree import Tree
@@ -246,11 +253,11 @@ class Volume:
 
     # --- truncation on open
 
-    async def truncate_on_open(self, ino: int, *, drop_privileges: bool = False) -> None:
-        """Empty *ino* in memory, because it is opened with O_TRUNC. Errors: see :func:`plan_truncate`; ENOSPC."""
+    async def truncate_on_open(self, ino: int, is_member: IsMember | None = None) -> None:
+        """Empty *ino* in memory, because it is opened with O_TRUNC. See :func:`plan_truncate`. Errors: also ENOSPC."""
 
         def plan(now_ns: int) -> Change:
-            return plan_truncate(self._tree, ino, now_ns, drop_privileges=drop_privileges)
+            return plan_truncate(self._tree, ino, now_ns, is_member)
 
         if await self._pipeline.truncate(ino, plan):
             self._deferred.add(ino)

@@ -5,8 +5,8 @@ Sources: :manpage:`inode(7)`, :manpage:`truncate(2)`, :manpage:`utimensat(2)`, :
 
 import errno
 import stat
-from collections.abc import Collection
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple, TypeAlias
 
 from vfsd.errors import FsError
 from vfsd.tree.change import PERMISSIONS, Attributes, Change
@@ -24,6 +24,9 @@ XATTRS_MAX = XATTR_VALUE_MAX + XATTR_LIST_MAX
 
 Every change of an inode stores its whole record, so the total must have a limit.
 """
+
+IsMember: TypeAlias = Callable[[int], bool]
+"""Whether the caller is a member of the group with this number. It is asked only if the answer matters."""
 
 _TIME_MAX_NS = 2**63 - 1
 
@@ -79,15 +82,23 @@ def _plan_truncate(draft: Draft, ino: int, fields: dict[str, Any]) -> Change:
     return draft.change(grows=size > present.size)
 
 
-def plan_truncate(tree: Tree, ino: int, now_ns: int, *, drop_privileges: bool) -> Change:
-    """Plan that file *ino* becomes empty; with *drop_privileges* it also loses its set-user-ID and set-group-ID bits.
+def plan_truncate(tree: Tree, ino: int, now_ns: int, is_member: IsMember | None = None) -> Change:
+    """Plan that file *ino* becomes empty, opened by a caller without CAP_FSETID, or with it (*is_member* is None).
 
-    That is what Linux does when somebody without CAP_FSETID truncates a file (fs/attr.c, ``setattr_should_drop_sgid``).
-    For a truncation by open(O_TRUNC) it leaves that to the file system. Errors: as for :func:`plan_setattr`.
+    Without it the file loses its set-user-ID bit, and its set-group-ID bit if the group may execute it or the caller is
+    not in the group, as Linux does when a file is truncated (fs/attr.c, ``setattr_should_drop_sgid``). For a truncation
+    by open(O_TRUNC) it leaves that to the file system. Errors: as for :func:`plan_setattr`.
     """
-    mode = tree.inode(ino).attributes.mode
-    kept = mode & ~(stat.S_ISUID | stat.S_ISGID) if drop_privileges else mode
-    return plan_setattr(tree, ino, NewAttributes(size=0, mode=None if kept == mode else kept), now_ns)
+    present = tree.inode(ino).attributes
+    kept = present.mode if is_member is None else _without_privileges(present, is_member)
+    return plan_setattr(tree, ino, NewAttributes(size=0, mode=None if kept == present.mode else kept), now_ns)
+
+
+def _without_privileges(attributes: Attributes, is_member: IsMember) -> int:
+    mode = attributes.mode & ~stat.S_ISUID
+    if mode & stat.S_ISGID and (mode & stat.S_IXGRP or not is_member(attributes.gid)):
+        mode &= ~stat.S_ISGID
+    return mode
 
 
 def plan_setxattr(tree: Tree, ino: int, name: bytes, value: bytes, now_ns: int) -> Change:

@@ -164,6 +164,24 @@ def a_truncation_on_open_by_another_user_clears_set_user_id(workdir: Path) -> No
     assert all((workdir / name).stat().st_size == 0 for name in modes)
 
 
+def a_truncation_on_open_by_a_member_of_the_group_keeps_a_set_group_id_without_group_execute(workdir: Path) -> None:
+    """Without it the bit once meant mandatory locking (:manpage:`inode(7)`)."""
+    workdir.chmod(0o755)
+    groups = {"first": NOBODY, "supplementary": 1000, "other": 1001}
+    for name, gid in groups.items():
+        (workdir / name).touch()
+        os.chown(workdir / name, NOBODY, gid)
+        (workdir / name).chmod(0o6767)
+    with opened(workdir, os.O_RDONLY) as here, unprivileged(groups=[1000]):
+        for name in groups:
+            os.close(os.open(name, os.O_WRONLY | os.O_TRUNC, dir_fd=here))
+    assert {name: permissions(workdir / name) for name in groups} == {
+        "first": 0o2767,
+        "supplementary": 0o2767,
+        "other": 0o767,
+    }
+
+
 def a_truncation_on_open_by_the_superuser_keeps_set_user_id(workdir: Path) -> None:
     file = workdir / "file"
     file.write_bytes(b"content")
