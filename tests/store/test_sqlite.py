@@ -5,7 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,7 @@ from vfsd.errors import (
 )
 from vfsd.store.base import ClaimTerms, StoreOptions
 from vfsd.store.url import open_store
-from vfsd.tree.change import CHUNK_SIZE, Change, DropChunks, PutChunks, PutEntry, PutInode
+from vfsd.tree.change import CHUNK_SIZE, Change, DropChunks, Op, PutChunks, PutEntry, PutInode
 
 SHORT_TIMEOUT = StoreOptions(timeout=0.1)
 
@@ -292,12 +292,18 @@ def large(ino: int) -> tuple[PutInode, PutChunks]:
     return PutInode(ino, regular()), PutChunks(ino, dict.fromkeys(range(count), b"x" * CHUNK_SIZE))
 
 
-async def test_the_event_loop_runs_while_much_content_is_committed(file: SqliteBackend, scope: str) -> None:
+def many_inodes() -> list[PutInode]:
+    """Return the operations that store a thousand inodes."""
+    return [PutInode(ino, regular()) for ino in range(2, 1002)]
+
+
+@pytest.mark.parametrize("ops", [large(2), many_inodes()], ids=["content", "operations"])
+async def test_the_event_loop_runs_during_a_long_commit(file: SqliteBackend, scope: str, ops: Sequence[Op]) -> None:
     turns, done = 0, trio.Event()
     async with claimed(file, scope) as writer, trio.open_nursery() as nursery:
 
         async def commit() -> None:
-            await writer.commit(*large(2))
+            await writer.commit(*ops)
             done.set()
 
         nursery.start_soon(commit)
@@ -306,7 +312,9 @@ async def test_the_event_loop_runs_while_much_content_is_committed(file: SqliteB
             turns += 1
     assert turns > 3, "the commit took the event loop for itself"
     found = await stored(file, scope)
-    assert sum(map(len, found.chunks.values())) == 8 << 20
+    assert len(found.inodes) + len(found.chunks) == sum(
+        len(op.chunks) if isinstance(op, PutChunks) else 1 for op in ops
+    )
 
 
 async def test_small_and_large_commits_at_the_same_time_are_all_stored(file: SqliteBackend, scope: str) -> None:

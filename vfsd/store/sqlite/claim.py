@@ -3,7 +3,7 @@
 Commits run in the event loop. With write-ahead logging and ``synchronous=NORMAL`` a commit writes to the page cache
 and waits for no disk: about a tenth of a millisecond, several times less than handing it to a thread and back. What
 does take longer runs in threads, through connections of their own: a checkpoint of the log, :meth:`SqliteClaim.sync`,
-a commit with much content, and the renewal of the lease. Commits are not grouped: none of them waits, so there is
+a long commit, and the renewal of the lease. Commits are not grouped: none of them waits, so there is
 nothing to group. Only while somebody else locks the file does a commit wait, by itself and no longer than its time-out.
 
 A commit survives the end of the daemon, however it ends. ``sync`` makes it survive the end of the host.
@@ -22,16 +22,16 @@ from vfsd.store.owner import describe_json
 from vfsd.store.sqlite import leftovers, rows, scope_rows
 from vfsd.store.sqlite.database import Database, transaction
 from vfsd.store.sqlite.scope_rows import Grant
-from vfsd.tree.change import Change, PutChunks, content_size
+from vfsd.tree.change import Change, PutChunks
 
 _log = logging.getLogger(__name__)
 
 _CHECKPOINT_ROWS = 500
 """Changed rows after which the log is checkpointed: some megabytes of log."""
 
-_LARGE = 2 << 20
-"""Content (bytes) of a change above which a thread commits it: in the event loop it would hold up everybody else. A
-write that comes through the kernel has at most 1 MiB."""
+_MANY_CHUNKS, _MANY_OPERATIONS = 128, 256
+"""Chunks of one operation, or operations of a change, above which a thread commits it: in the event loop it would hold
+up everybody else. A write that comes through the kernel has at most 1 MiB, 65 chunks."""
 
 
 class _Written(NamedTuple):
@@ -156,7 +156,7 @@ class SqliteClaim(Claim):
 
     async def _is_committed(self, change: Change) -> bool:
         """Commit *change*. If the store is full, delete a slice of what was removed before, and return False."""
-        run = self._database.run_in_thread if content_size((change,)) > _LARGE else self._database.run
+        run = self._database.run_in_thread if _is_long(change) else self._database.run
         try:
             written = await run(lambda connection: self._commit(connection, change))
         except Fenced as fenced:
@@ -209,3 +209,11 @@ class SqliteClaim(Claim):
     async def sync(self) -> None:
         """See :meth:`Claim.sync`: flush the log to the disk."""
         await self._database.flush_log()
+
+
+def _is_long(change: Change) -> bool:
+    """Whether it takes long to commit *change*."""
+    for op in change.ops:
+        if type(op) is PutChunks and len(op.chunks) > _MANY_CHUNKS:
+            return True
+    return len(change.ops) > _MANY_OPERATIONS
