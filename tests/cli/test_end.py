@@ -5,6 +5,7 @@ import queue
 import re
 import signal
 import subprocess
+import sys
 import threading
 from errno import ECONNABORTED, ENOTCONN
 from pathlib import Path
@@ -133,6 +134,16 @@ def test_an_error_of_a_busy_mount_names_the_process(mount: MountFactory, redis_s
     _assert_ended_cleanly(mounted)
 
 
+def test_an_error_of_a_busy_mount_names_the_command_itself(mount: MountFactory, redis_server: RedisServer) -> None:
+    """As in ``vfsd umount MNT >MNT/output``."""
+    mounted = mount(redis_server.url)
+    command = [sys.executable, "-m", "vfsd", "umount", str(mounted.path)]
+    with (mounted.path / "output").open("wb") as output:
+        done = subprocess.run(command, env=mounted.environment, stdout=output, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 11
+    assert b"this command, which has a file of it open" in done.stderr
+
+
 def test_an_error_of_a_busy_mount_names_a_mount_below_it(mount: MountFactory, redis_server: RedisServer) -> None:
     mounted = mount(redis_server.url)
     below = mounted.path / "below"
@@ -163,7 +174,9 @@ def test_umount_waits_for_the_daemon_to_end(mount: MountFactory, redis_server: R
     with mounted.frozen():
         result = mounted.vfsd("umount", "--timeout", "0.1", str(mounted.path))
         line = failure(result, 13)
-        assert line.startswith(f"unmounted, but the daemon (pid {mounted.pid}) has not ended: its log says why")
+        assert line.startswith(
+            f"unmounted, but the daemon (pid {mounted.pid}) has not ended: a mount namespace of another"
+        )
         assert mounts_at(mounted.path) == []
     _assert_ended_cleanly(mounted)
 

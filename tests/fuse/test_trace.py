@@ -7,6 +7,7 @@ from typing import Any
 import pyfuse3
 import pytest
 
+from vfsd.errors import FsError
 from vfsd.fuse.guard import HANDLERS, Handler, install
 from vfsd.fuse.trace import Tracer
 from vfsd.tree.change import ROOT
@@ -88,6 +89,24 @@ async def test_what_the_kernel_forgets_is_forgotten(scene: TracedRequests) -> No
     assert (await scene.request("readdir", 7, 0, "token")).startswith("readdir #0/ ")
     await scene.request("forget", [(2, 1)])
     assert await scene.path(2) == "#2/"
+
+
+@pytest.mark.parametrize(
+    ("error", "result"),
+    [(ValueError("cannot handle b'secret'"), "ValueError"), (FsError(errno.ENOSPC), "No space left on device")],
+)
+async def test_a_failure_is_logged_without_the_text_of_a_bug(
+    error: Exception, result: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "vfsd.fuse.trace")
+
+    async def fail(*_arguments: Any) -> Any:
+        raise error
+
+    with pytest.raises(type(error)):
+        await Tracer().around("write", fail)(1, 0, b"secret")
+    assert f"-> {result} (" in caplog.text
+    assert "secret" not in caplog.text
 
 
 class Defective:

@@ -14,7 +14,7 @@ from tests.support.files import NOBODY
 from vfsd.cli.parsing import parse_seed, parse_skill
 from vfsd.config import SeedSpec
 from vfsd.errors import UsageError
-from vfsd.seeds.sources import check_sources, read_seed, read_skill
+from vfsd.seeds.sources import check_sources, read_file, read_seed, read_skill
 
 
 def test_a_skill_follows_links_and_a_tree_keeps_them(skill: Path, tmp_path: Path) -> None:
@@ -86,6 +86,8 @@ def test_a_hostile_file_is_refused_at_once(skill: Path, make: Callable[[Path], N
             read()
     with pytest.raises(UsageError, match=r"cannot be seeded: (neither|more than 1 GiB)"):
         read_seed(SeedSpec(str(skill / "hostile"), "/t"))
+    with pytest.raises(UsageError, match=r"hostile: cannot be seeded: (not a regular file|more than 1 GiB)"):
+        read_file(str(skill / "hostile"))
     (skill / "SKILL.md").unlink()
     (skill / "SKILL.md").symlink_to("hostile")
     with pytest.raises(UsageError, match=r"SKILL.md: (not a regular file|more than 1 GiB)"):
@@ -147,6 +149,29 @@ def test_the_link_of_another_user_is_followed_only_to_his_own(skill: Path, tmp_p
             with pytest.raises(UsageError, match="link: cannot be seeded: a link of another user"):
                 read_skill(SeedSpec(str(skill), None))
         link.unlink()
+
+
+@pytest.mark.parametrize("read", [read_file, lambda path: read_seed(SeedSpec(path, "/t"))], ids=["file", "seed"])
+def test_the_link_of_another_user_in_the_place_of_what_was_named_is_not_followed(
+    tmp_path: Path, read: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("secret").write_bytes(b"secret")
+    Path("named").symlink_to("secret")
+    for path in ("named", "./named", f"{tmp_path}/named"):
+        read(path)
+    os.chown("named", NOBODY, NOBODY, follow_symlinks=False)
+    for path in ("named", "./named", f"{tmp_path}/named"):
+        with pytest.raises(UsageError, match="named: cannot be seeded: a link of another user"):
+            read(path)
+
+
+def test_a_single_file_is_read_with_its_permissions(tmp_path: Path) -> None:
+    for name, owner, mode in (("ours", 0, 0o6755), ("foreign", NOBODY, 0o755)):
+        (tmp_path / name).write_bytes(b"content")
+        os.chown(tmp_path / name, owner, owner)
+        (tmp_path / name).chmod(0o6755)
+        assert read_file(str(tmp_path / name)) == (b"content", mode)
 
 
 def test_a_foreign_file_is_seeded_without_its_set_id_bits(tmp_path: Path) -> None:

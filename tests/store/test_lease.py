@@ -10,7 +10,7 @@ import trio.testing
 
 from tests.support.servers import RedisServer
 from tests.support.stores import TIMEOUT, DurableBackend, RedisBackend, claimed, regular, remote_owner, stored
-from vfsd.errors import Fenced, ScopeBusy
+from vfsd.errors import Fenced, ScopeBusy, ScopeDamaged
 from vfsd.store.base import LEASE_SECONDS, ClaimTerms
 from vfsd.store.lease import Lease
 from vfsd.store.redis.claim import RedisClaim
@@ -74,6 +74,18 @@ async def test_a_claim_whose_lease_has_ended_is_lost_if_another_owner_has_claime
             await first.commit(PutInode(2, regular()))
         await store.aclose()
     assert not (await stored(redis_backend, scope)).inodes
+
+
+async def test_a_lease_without_an_owner_is_damage_with_a_remedy(redis_backend: RedisBackend, scope: str) -> None:
+    async with claimed(redis_backend, scope):
+        pass
+    with redis_backend.client() as client:
+        client.set(f"vfsd:{{{scope}}}:lease", "nobody")
+    with pytest.raises(ScopeDamaged, match=r"owner record cannot be read.*--take-over"):
+        async with claimed(redis_backend, scope):
+            pass
+    async with claimed(redis_backend, scope, terms=ClaimTerms(take_over=True)) as writer:
+        await writer.commit(PutInode(2, regular()))
 
 
 async def test_a_lease_is_not_renewed_for_an_event_loop_that_hangs() -> None:

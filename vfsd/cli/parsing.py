@@ -33,7 +33,12 @@ _NO_ID = 2**32 - 1
 _OPPOSITES = {"rw": "ro", "async": "sync"}
 """Options whose opposite has another name, by that name."""
 _NOT_NEGATED = {"nonempty"}
-_SET_BY_VFSD = {"fsname", "subtype"}
+_SET_BY_VFSD = {
+    "fsname": "it finds its mounts by it",
+    "subtype": "it finds its mounts by it",
+    "max_read": "libfuse ends a mount whose two sides differ",
+}
+"""Options that nobody may give, and why vfsd sets them itself."""
 
 _SIZE = re.compile(r"([0-9]{1,20})([KMGT]?)(?:I?B)?")
 _REPLICAS = re.compile(r"[1-9][0-9]{0,3}")
@@ -130,9 +135,7 @@ def parse_mount_options(options: tuple[str, ...]) -> tuple[str, ...]:
     for option in (name for group in options for name in group.split(",") if name):
         subject = _subject(option)
         if subject in _SET_BY_VFSD:
-            raise UsageError(
-                f"-o {option}: vfsd sets {subject} itself, because it finds its mounts by it: leave it out"
-            )
+            raise UsageError(f"-o {option}: vfsd sets {subject} itself, because {_SET_BY_VFSD[subject]}: leave it out")
         last.pop(subject, None)
         last[subject] = option
     return tuple(last.values())

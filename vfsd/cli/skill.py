@@ -7,7 +7,6 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -20,13 +19,13 @@ from vfsd.errors import FsError, NotMounted, StoreFull, UsageError, VfsdError
 from vfsd.host import mountpoint as mountpoints
 from vfsd.seeds.frontmatter import SKILL, front_matter
 from vfsd.seeds.plan import SeedNode
-from vfsd.seeds.sources import SKILLS, SeedSource, read_skill
+from vfsd.seeds.sources import SKILLS, SeedSource, read_file, read_skill
 from vfsd.tree.change import PERMISSIONS
 from vfsd.tree.chunks import read_chunks
 
 _STDIN = "-"
 _DEFAULT_MODE = 0o644
-"""Permissions of a file whose content comes from a pipe."""
+"""Permissions of a file whose content comes from standard input."""
 _WRONG_PATH = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
 _ERRORS = {
     **dict.fromkeys((*_WRONG_PATH, errno.EFBIG), UsageError),
@@ -154,15 +153,7 @@ def _read(source: str) -> tuple[bytes, int]:
     """Return the content and the permissions of *source*. Raises UsageError."""
     if source == _STDIN:
         return sys.stdin.buffer.read(), _DEFAULT_MODE
-    try:
-        mode = Path(source).stat().st_mode
-        return Path(source).read_bytes(), mode & PERMISSIONS if stat.S_ISREG(mode) else _DEFAULT_MODE
-    except IsADirectoryError:
-        raise UsageError(
-            f"{source}: cannot be seeded: a directory; name a file of it, or seed it with vfsd mount --seed"
-        ) from None
-    except OSError as error:
-        raise UsageError(f"{source}: cannot be seeded: {error.strerror}") from None
+    return read_file(source)
 
 
 @contextmanager

@@ -88,8 +88,8 @@ def _wait_for_end(mount: mountpoints.Mount, process: tuple[int, int], deadline: 
             _raise_if_held_elsewhere(mount, pid)
         if time.monotonic() > deadline:
             raise UncleanEnd(
-                f"unmounted, but the daemon (pid {pid}) has not ended: its log says why;"
-                " a mount namespace of another user may still hold the mount"
+                f"unmounted, but the daemon (pid {pid}) has not ended: a mount namespace of another user, or one"
+                " without a process, may still hold the mount; vfsd mount takes the scope back; otherwise see its log"
             )
 
 

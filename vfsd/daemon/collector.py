@@ -18,11 +18,13 @@ that costs 8 % of a create and finds little.
 """
 
 
-_INTERVAL_SECONDS = 0.5
+_INTERVAL_SECONDS = 0.1
 """Longest time between two collections.
 
 Python counts new objects less freed ones. Where changes replace objects, as every write replaces the attributes of its
-file, that number does not grow although the objects get ever more that the next collection must look at.
+file, or where old objects go, that number does not grow although the objects get ever more that the next collection
+must look at. While a tree of 30,000 files was removed, half a second of them took 28 ms. A collection that has nothing
+to look at takes some microseconds.
 """
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyfuse3
 
+from vfsd.errors import VfsdError
 from vfsd.fuse.guard import HANDLERS, Handler
 from vfsd.tree.change import ROOT
 from vfsd.tree.plan_names import RENAME_EXCHANGE, EntryKey
@@ -87,7 +88,7 @@ class Tracer:
         try:
             reply = await handler(*arguments)
         except Exception as error:
-            self._log_line(subject, str(error) or type(error).__name__, started)
+            self._log_line(subject, _failure(error), started)
             raise
         self._remember(name, arguments, reply)
         self._log_line(subject, _length(reply) if name in _CONTENT_REPLY else _described(reply), started)
@@ -135,6 +136,12 @@ class Tracer:
                 self._handles[reply] = arguments[0]
             case "release" | "releasedir":
                 self._handles.pop(arguments[0], None)
+
+
+def _failure(error: Exception) -> str:
+    """Return what a failed request is logged with. The text of a bug is left out: it may quote content."""
+    foreseen = isinstance(error, (VfsdError, pyfuse3.FUSEError))
+    return str(error) if foreseen and str(error) else type(error).__name__
 
 
 def _without_content(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ name and a path may have any.
 """
 
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -23,13 +24,22 @@ class Holder(NamedTuple):
 
 
 def holders(path: str) -> list[Holder]:
-    """Return what keeps the mount at *path* busy, except this process: mounts below it, and processes."""
+    """Return what keeps the mount at *path* busy: mounts below it, and processes.
+
+    This process counts if it has a file open there, but not by its current directory.
+    """
     below = [mount.mountpoint for mount in mounts() if mount.mountpoint.startswith(f"{path}/")]
     callers = _callers()
     return [
         *(Holder(f"the mount at {mountpoint}", caller=False) for mountpoint in below),
         *filter(None, (_holder(pid, path, callers) for pid in _processes())),
+        *([Holder("this command, which has a file of it open (its output?)", caller=False)] if _has_open(path) else []),
     ]
+
+
+def _has_open(path: str) -> bool:
+    """Whether this process has a file open below *path*, or runs from there."""
+    return any(is_below(target, path) for target in _references(_PROC / "self"))
 
 
 def _holder(pid: int, path: str, callers: set[int]) -> Holder | None:
@@ -103,7 +113,7 @@ class HeldElsewhere(NamedTuple):
 
     def remedy(self) -> str:
         """Return the command that unmounts it there."""
-        return f"nsenter --target {self.pid} --mount umount {self.mountpoint}"
+        return f"nsenter --target {self.pid} --mount umount {shlex.quote(self.mountpoint)}"
 
 
 def held_elsewhere(device: str) -> list[HeldElsewhere]:

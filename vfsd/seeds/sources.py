@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from vfsd.errors import FsError, UsageError
 from vfsd.seeds.frontmatter import SKILL, FrontMatter, front_matter
 from vfsd.seeds.plan import PathNames, SeedNode
 from vfsd.seeds.untrusted import Budget, Opened, TooMuch, opened_inside, opened_source
+from vfsd.tree.change import PERMISSIONS
 from vfsd.tree.plan_subtree import FileContent
 
 SKILLS = "/skills"
@@ -78,6 +80,17 @@ def read_seed(given: SeedSpec) -> SeedSource:
     return SeedSource(os.fsencode(given.dest), _read(given.source, links=True))
 
 
+def read_file(source: str) -> tuple[bytes, int]:
+    """Return content and permissions of the regular file *source*. Raises UsageError."""
+    walk = _Walk(source, links=False)
+    with walk.refusing(), opened_source(source) as file:
+        if stat.S_ISDIR(file.mode):
+            raise walk.refused("a directory; name a file of it, or seed it with vfsd mount --seed")
+        if not stat.S_ISREG(file.mode):
+            raise walk.refused("not a regular file; - reads standard input")
+        return b"".join(file.pieces(Budget())), file.mode & PERMISSIONS
+
+
 def read_sources(skills: tuple[SeedSpec, ...], seeds: tuple[SeedSpec, ...]) -> list[SeedSource]:
     """Read all that a mount starts with. Seeds come first, so a skill may lie within one. Raises UsageError."""
     return [*map(read_seed, seeds), *map(read_skill, skills)]
@@ -85,13 +98,8 @@ def read_sources(skills: tuple[SeedSpec, ...], seeds: tuple[SeedSpec, ...]) -> l
 
 def _read(source: str, *, links: bool) -> dict[PathNames, SeedNode]:
     walk = _Walk(source, links=links)
-    try:
-        with opened_source(source) as top:
-            return dict(walk.nodes(top, (), ()))
-    except OSError as error:
-        raise walk.refused(error.strerror or str(error)) from None
-    except TooMuch as error:
-        raise walk.refused(str(error)) from None
+    with walk.refusing(), opened_source(source) as top:
+        return dict(walk.nodes(top, (), ()))
 
 
 class _Walk:
@@ -106,6 +114,16 @@ class _Walk:
     def refused(self, why: str) -> UsageError:
         """Return the error that says what cannot be seeded, and why."""
         return UsageError(f"{self._path}: cannot be seeded: {why}")
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Turn an error of the block into a UsageError that says what cannot be seeded, and why."""
+        try:
+            yield
+        except OSError as error:
+            raise self.refused(error.strerror or str(error)) from None
+        except TooMuch as error:
+            raise self.refused(str(error)) from None
 
     def nodes(
         self, node: Opened, names: PathNames, above: tuple[tuple[int, int], ...]

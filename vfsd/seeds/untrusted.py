@@ -92,8 +92,18 @@ class Opened:
 
 @contextmanager
 def opened_source(path: str) -> Iterator[Opened]:
-    """Open what somebody who may decide about it has named: links in *path* are followed. Raises OSError."""
-    yield from _closing(os.open(path, os.O_PATH | os.O_CLOEXEC))
+    """Open what was named. Links on the way are followed, and a link at its end as by :func:`opened_inside`.
+
+    So somebody who may write to the directory of *path* cannot put a link to what only this process may read in its
+    place. Raises OSError.
+    """
+    directory, name = os.path.split(path)
+    parent = os.open(directory or ".", os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        found = _followed(parent, os.fsencode(name))
+    finally:
+        os.close(parent)
+    yield from _closing(found)
 
 
 @contextmanager

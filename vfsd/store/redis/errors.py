@@ -20,6 +20,7 @@ _HINTS = {
     "NOAUTH": "put user and password into the store URL",
     "WRONGPASS": "check user and password in the store URL",
     "NOPERM": "give this user rights on the keys vfsd:* (docs/format.md lists the commands)",
+    "WRONGTYPE": "a key of the scope has another type (docs/format.md): restore it, or mount with --salvage",
     "MOVED": "this is one node of a cluster: use a server that holds the scope's slot",
 }
 

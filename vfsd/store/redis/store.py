@@ -227,9 +227,9 @@ async def _in_thread(call: Callable[[], T]) -> T:
     return await trio.to_thread.run_sync(call, abandon_on_cancel=True)
 
 
-def _raise_if_alive(scope: str, owner_json: bytes) -> None:
-    """Raise ScopeBusy, with a remedy, if the owner may be alive."""
-    owner = from_json(owner_json)
+def _raise_if_alive(scope: str, owner_json: bytes | None) -> None:
+    """Raise ScopeBusy, with a remedy, if the owner may be alive. Raises ScopeDamaged if nobody knows who that is."""
+    owner = from_json(owner_json or b"")
     if not owner.is_gone():
         raise ScopeBusy(
             f"scope {scope} is mounted: {owner.describe()}; unmount it there,"
