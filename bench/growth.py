@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
+from unittest import mock
 
 import trio
 
@@ -22,6 +23,7 @@ from bench.factory import redis_server
 from bench.process import BenchError
 from bench.report import markdown, short
 from bench.workloads.small import make_empty_files
+from vfsd import connect
 from vfsd.scope.hydrate import hydrate
 from vfsd.store.base import ClaimTerms
 from vfsd.store.memory import MemoryStore
@@ -49,12 +51,13 @@ _Run: TypeAlias = Callable[[], int]
 
 
 class _Row(NamedTuple):
-    """Work that is measured at the sizes *small* and FACTOR times *small*. *prepare* is not timed."""
+    """Work at the sizes *small* and FACTOR times *small*, on Redis or SQLite. *prepare* is not timed."""
 
     name: str
     unit: str
     small: int
     prepare: Callable[[Vfsd, int], _Run]
+    on_sqlite: bool = False
 
 
 # --- names in one directory
@@ -159,6 +162,45 @@ def _missing_at_the_root(vfsd: Vfsd, size: int) -> _Run:
     return _each(lambda number: (vfsd.mountpoint / f"missing{number}").exists(), _RUNS * _UNITS)
 
 
+# --- large files, and the whole tree
+
+
+def _large_files(vfsd: Vfsd, size: int) -> list[Path]:
+    """Return as many files of *size* MiB as there are runs."""
+    piece = bytes(range(1, 256)) * 4112 + bytes(range(1, 17))
+    files = [vfsd.mountpoint / f"large{number}" for number in range(_RUNS)]
+    for file in files:
+        with file.open("wb") as opened:
+            for _ in range(size):
+                opened.write(piece)
+    return files
+
+
+def _once_each(files: list[Path], operation: Callable[[Path], object]) -> _Run:
+    left = iter(files)
+
+    def run() -> int:
+        operation(next(left))
+        return 1
+
+    return run
+
+
+def _halving(vfsd: Vfsd, size: int) -> _Run:
+    return _once_each(_large_files(vfsd, size), lambda file: os.truncate(file, size << 19))
+
+
+def _removing(vfsd: Vfsd, size: int) -> _Run:
+    return _once_each(_large_files(vfsd, size), os.unlink)
+
+
+def _listing_all(vfsd: Vfsd, size: int) -> _Run:
+    _full(vfsd, size)
+    with mock.patch.dict(os.environ, vfsd.environment):  # it says where the control socket is
+        client = connect(vfsd.mountpoint)
+    return lambda: len(client.list_all_paths())
+
+
 # --- hydration, without a mount: its start would hide the rest
 
 
@@ -210,17 +252,22 @@ _ROWS = (
     _Row("rename a directory beside SIZE stored skills", "rename", 200, _renaming_beside_stored),
     _Row("rename a directory beside SIZE seeded skills", "rename", 200, _renaming_beside_seeded),
     _Row("a name that is missing at the root, SIZE seeded skills", "name", 200, _missing_at_the_root),
+    _Row("cut a file of SIZE MiB in half", "call", 16, _halving),
+    _Row("remove a file of SIZE MiB", "call", 16, _removing),
+    _Row("cut a file of SIZE MiB in half, on SQLite", "call", 16, _halving, on_sqlite=True),
+    _Row("remove a file of SIZE MiB, on SQLite", "call", 16, _removing, on_sqlite=True),
+    _Row("name all of SIZE files by the control socket", "file", 2000, _listing_all),
     _Row("load SIZE files", "record", 5000, _hydrating_files),
     _Row("load SIZE hard links of one file", "record", 5000, _hydrating_links),
 )
 
 
 @contextmanager
-def _empty_mount(base: Path) -> Iterator[Vfsd]:
-    """Give a mounted empty scope on a Redis of its own."""
+def _empty_mount(base: Path, *, on_sqlite: bool) -> Iterator[Vfsd]:
+    """Give a mounted empty scope on a store of its own."""
     base.mkdir()
     with redis_server() as server:
-        vfsd = Vfsd(base, server.url)
+        vfsd = Vfsd(base, f"sqlite:{base}/store.db" if on_sqlite else server.url)
         with mounted(vfsd):
             vfsd.wait_until_started()
             yield vfsd
@@ -228,7 +275,7 @@ def _empty_mount(base: Path) -> Iterator[Vfsd]:
 
 def _microseconds(base: Path, row: _Row, size: int) -> float:
     """Return the time for one unit of *row* at *size*: the shortest of some runs."""
-    with _empty_mount(base) as vfsd:
+    with _empty_mount(base, on_sqlite=row.on_sqlite) as vfsd:
         run = row.prepare(vfsd, size)
         return min(_timed(run) for _ in range(_RUNS)) * 1e6
 
