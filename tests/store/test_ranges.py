@@ -1,5 +1,6 @@
 """The range of every field of every record: the edges are read, and what lies outside is damage in every store."""
 
+import re
 import sqlite3
 import stat
 from contextlib import closing
@@ -290,3 +291,18 @@ async def _assert_listed_as_damaged(backend: DurableBackend, scope: str, field: 
     damage = listed[scope].damage
     assert damage is not None
     assert field in damage.key
+
+
+@pytest.mark.parametrize("name", ["inodes", "entries", "leftovers"])
+async def test_a_key_of_another_type_is_damage_in_redis(redis_backend: RedisBackend, scope: str, name: str) -> None:
+    """A claim names it, and what is left can be read."""
+    key = f"vfsd:{{{scope}}}:{name}"
+    async with claimed(redis_backend, scope) as writer:
+        await writer.commit(PutInode(2, regular()))
+    with redis_backend.client() as client:
+        client.delete(key)
+        client.set(key, "text")
+    with pytest.raises(ScopeDamaged, match=f"{re.escape(key)}; restore it"):
+        async with claimed(redis_backend, scope):
+            pass
+    assert key in [damage.key for damage in (await stored(redis_backend, scope)).damages]

@@ -26,6 +26,8 @@ from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnect
 from vfsd.store.redis.transaction import Watched, watch, watched
 
 _log = logging.getLogger(__name__)
+_OTHER_TYPES = frozenset({b"string", b"list", b"set", b"zset", b"stream"})
+"""What TYPE answers for a key that is neither missing nor a hash."""
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Seconds between attempts to bring a link up; the last one repeats."""
 
@@ -219,8 +221,23 @@ class FencedConnection:
         replies = await link.call(request, trio.current_time() + self._timeout)
         for reply in replies:
             if isinstance(reply, ReplyError):
-                raise refusal(self.label, str(reply))
+                raise await self._damage(link) or refusal(self.label, str(reply))
         return replies
+
+    async def _damage(self, link: RespConnection) -> ScopeDamaged | None:
+        """Return the error that names the keys of the scope that are no hashes, if there are any."""
+        keys = (self.keys.scope, self.keys.inodes, self.keys.entries, self.keys.leftovers)
+        request = RespRequest()
+        for key in keys:
+            request.add(b"TYPE", key)
+        kinds = await link.call(request, trio.current_time() + self._timeout)
+        wrong = [key.decode() for key, kind in zip(keys, kinds, strict=True) if kind in _OTHER_TYPES]
+        if not wrong:
+            return None
+        return ScopeDamaged(
+            f"no hash in the store {self.label}: {', '.join(wrong)}; restore it from a backup,"
+            " or mount with --salvage to read what is left"
+        )
 
     def _reason(self, answer: Sequence[Reply]) -> Fenced:
         """Return why a script answered that the scope is not ours."""
