@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 from unittest import mock
 
+import redis
 import trio
 
 from bench.candidates import Vfsd, mounted
@@ -25,9 +26,10 @@ from bench.report import markdown, short
 from bench.workloads.small import make_empty_files
 from vfsd import connect
 from vfsd.scope.hydrate import hydrate
-from vfsd.store.base import ClaimTerms
+from vfsd.store.base import ClaimTerms, StoreOptions
 from vfsd.store.memory import MemoryStore
 from vfsd.store.owner import this_process
+from vfsd.store.url import open_store
 from vfsd.tree.change import ROOT, Attributes, Change, Op, PutEntry, PutInode
 
 FACTOR = 10
@@ -46,18 +48,25 @@ with connect(sys.argv[1]) as vfs:
         vfs.seed_skill(f"skills/s{{number}}", {_SKILL!r}.format(f"s{{number}}"))
 """
 
+_LIST_ALL = "import sys; from vfsd import connect; connect(sys.argv[1]).list_all_paths()"
+_WAIT = "longest wait"
+
 _Run: TypeAlias = Callable[[], int]
 """Does some units of work, other ones each time, and returns how many."""
 
 
 class _Row(NamedTuple):
-    """Work at the sizes *small* and FACTOR times *small*, on Redis or SQLite. *prepare* is not timed."""
+    """Work at the sizes *small* and FACTOR times *small*, on Redis or SQLite. *prepare* is not timed.
+
+    The run of a row with *waits* is not timed either: it returns how long (µs) somebody else had to wait at most.
+    """
 
     name: str
     unit: str
     small: int
     prepare: Callable[[Vfsd, int], _Run]
     on_sqlite: bool = False
+    waits: bool = False
 
 
 # --- names in one directory
@@ -201,6 +210,76 @@ def _listing_all(vfsd: Vfsd, size: int) -> _Run:
     return lambda: len(client.list_all_paths())
 
 
+# --- how long others wait
+
+
+def _pinging_beside_destroy(vfsd: Vfsd, size: int) -> _Run:
+    client = redis.Redis.from_url(vfsd.store)
+    return _beside_destroy(vfsd, size, client.ping)
+
+
+def _appending_beside_destroy(vfsd: Vfsd, size: int) -> _Run:
+    return _beside_destroy(vfsd, size, _appending(vfsd))
+
+
+def _beside_destroy(vfsd: Vfsd, size: int, call: Callable[[], object]) -> _Run:
+    """Return a run that destroys a scope of *size* files in the same store, and measures *call* meanwhile."""
+    for number in range(_RUNS):
+        trio.run(_store_files, vfsd.store, f"{_SCOPE}{number}", size)
+    command = [sys.executable, "-m", "vfsd", "destroy", "--yes", "--store", vfsd.store]
+    commands = iter([[*command, f"{_SCOPE}{number}"] for number in range(_RUNS)])
+    return lambda: _longest_beside(vfsd, next(commands), call)
+
+
+def _looking_up_beside_listing(vfsd: Vfsd, size: int) -> _Run:
+    directory, numbers = _full(vfsd, size), count()
+    command = [sys.executable, "-c", _LIST_ALL, str(vfsd.mountpoint)]
+    return lambda: _longest_beside(vfsd, command, lambda: os.path.exists(directory / f"missing{next(numbers)}"))
+
+
+def _appending_beside_new_files(vfsd: Vfsd, size: int) -> _Run:
+    """Files that are made after the mount are what the collector of cycles would look at."""
+    directory = vfsd.mountpoint / "new"
+    directory.mkdir()
+    make_empty_files(directory, size)
+    append = _appending(vfsd)
+    return lambda: max(_waited(append) for _ in range(10 * _UNITS))
+
+
+def _appending(vfsd: Vfsd) -> Callable[[], object]:
+    """Return what appends a line to a log, which stays open as long as this program runs."""
+    log = os.open(vfsd.mountpoint / "log", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    return lambda: os.write(log, b"line")
+
+
+def _longest_beside(vfsd: Vfsd, command: list[str], call: Callable[[], object]) -> int:
+    """Call *call* again and again while *command* runs. Return how long (µs) the slowest call took."""
+    longest = 0
+    with subprocess.Popen(command, env=vfsd.environment, stdout=subprocess.DEVNULL) as running:
+        while running.poll() is None:
+            longest = max(longest, _waited(call))
+    if running.returncode:
+        raise BenchError(f"{' '.join(command[2:5])} failed")
+    return longest
+
+
+def _waited(call: Callable[[], object]) -> int:
+    started = time.perf_counter_ns()
+    call()
+    return (time.perf_counter_ns() - started) // 1000
+
+
+async def _store_files(url: str, scope: str, size: int) -> None:
+    """Store a scope with *size* empty files, a thousand in each commit."""
+    store = open_store(url, StoreOptions())
+    claim = await store.claim(scope, this_process("/nowhere"), ClaimTerms())
+    ops = _files(size)
+    for start in range(0, len(ops), 2000):
+        await claim.commit(Change(tuple(ops[start : start + 2000]), grows=True))
+    await claim.release()
+    await store.aclose()
+
+
 # --- hydration, without a mount: its start would hide the rest
 
 
@@ -228,11 +307,16 @@ def _inode(ino: int, mode: int, nlink: int) -> PutInode:
 
 
 def _hydrating_files(_vfsd: Vfsd, size: int) -> _Run:
+    return _hydrating(_files(size))
+
+
+def _files(size: int) -> list[Op]:
+    """Return the operations that make a root directory with *size* empty files."""
     ops: list[Op] = [_inode(ROOT, 0o40755, 2)]
     for number in range(size):
         ino = ROOT + 1 + number
         ops += [_inode(ino, 0o100644, 1), PutEntry(ROOT, b"f%d" % number, ino, 3 + number)]
-    return _hydrating(ops)
+    return ops
 
 
 def _hydrating_links(_vfsd: Vfsd, size: int) -> _Run:
@@ -256,6 +340,17 @@ _ROWS = (
     _Row("remove a file of SIZE MiB", "call", 16, _removing),
     _Row("cut a file of SIZE MiB in half, on SQLite", "call", 16, _halving, on_sqlite=True),
     _Row("remove a file of SIZE MiB, on SQLite", "call", 16, _removing, on_sqlite=True),
+    _Row("ask Redis while a scope of SIZE files is destroyed", _WAIT, 5000, _pinging_beside_destroy, waits=True),
+    _Row(
+        "append on SQLite while another scope of SIZE files is destroyed",
+        _WAIT,
+        5000,
+        _appending_beside_destroy,
+        on_sqlite=True,
+        waits=True,
+    ),
+    _Row("look up while SIZE files are named by the socket", _WAIT, 5000, _looking_up_beside_listing, waits=True),
+    _Row("append beside SIZE files made after the mount", _WAIT, 5000, _appending_beside_new_files, waits=True),
     _Row("name all of SIZE files by the control socket", "file", 2000, _listing_all),
     _Row("load SIZE files", "record", 5000, _hydrating_files),
     _Row("load SIZE hard links of one file", "record", 5000, _hydrating_links),
@@ -277,7 +372,7 @@ def _microseconds(base: Path, row: _Row, size: int) -> float:
     """Return the time for one unit of *row* at *size*: the shortest of some runs."""
     with _empty_mount(base, on_sqlite=row.on_sqlite) as vfsd:
         run = row.prepare(vfsd, size)
-        return min(_timed(run) for _ in range(_RUNS)) * 1e6
+        return min(run() if row.waits else _timed(run) * 1e6 for _ in range(_RUNS))
 
 
 def _timed(run: _Run) -> float:
