@@ -1,4 +1,4 @@
-"""Faults of the daemon's machine: a hanging store at the end, no file descriptors, a full disk, a clock set back."""
+"""Faults around the daemon: a hang at the end, an aborted connection, no descriptors, a full disk, a clock set back."""
 
 import os
 import re
@@ -58,6 +58,28 @@ def test_a_signal_ends_the_daemon_within_the_deadline_while_the_store_hangs(
     server.thaw()
     mounted.start()
     assert {path.read_bytes() for path in paths} <= {OLD, NEW}
+
+
+# --- the connection
+
+
+def test_an_aborted_connection_ends_the_daemon_without_errors_about_replies(
+    server: RedisServer, mount: MountFactory
+) -> None:
+    mounted = mount(server.url)
+    files = [mounted.path / name for name in ("one", "two")]
+    for file in files:
+        file.write_bytes(OLD)
+    server.freeze()
+    calls = [PendingCall(partial(write, file, NEW)) for file in files]
+    calls.append(PendingCall((mounted.path / "directory").mkdir))
+    wait_until(lambda: pending_changes(mounted) == len(calls), "the changes to hang")
+    subprocess.run(["umount", "--force", mounted.path], check=False, capture_output=True)  # aborts, then finds it busy
+    assert {each.outcome() for each in calls} <= {"ECONNABORTED", "ENOTCONN"}
+    server.thaw()
+    mounted.wait()
+    mounted.start()
+    assert {file.read_bytes() for file in files} <= {OLD, NEW}
 
 
 # --- descriptors

@@ -5,6 +5,7 @@ its type and its traceback are logged, whoever logs it.
 """
 
 import contextlib
+import errno
 import logging
 import logging.handlers
 import os
@@ -46,7 +47,18 @@ def start_logging(config: MountConfig, log_file: str | None, *, take_streams: bo
     handler.setFormatter(_Formatter(_FORMAT))
     logging.basicConfig(level=_LEVELS[min(config.verbosity, 1)], handlers=[handler])
     logging.getLogger("vfsd.fuse.trace").setLevel(logging.DEBUG if config.debug else logging.INFO)
-    logging.getLogger("pyfuse3").setLevel(logging.INFO)
+    pyfuse3 = logging.getLogger("pyfuse3")
+    pyfuse3.setLevel(logging.INFO)
+    pyfuse3.addFilter(_tells_a_fault)
+
+
+def _tells_a_fault(record: logging.LogRecord) -> bool:
+    """Return False for pyfuse3's error about a reply that the kernel no longer awaits.
+
+    An unmounted or aborted connection has dropped its requests, and the kernel answers their replies with ENOENT
+    (fuse_dev_do_write in fs/fuse/dev.c). The last close of a file, for example, does not hold up an unmount.
+    """
+    return not ("fuse_reply" in str(record.msg) and record.args == (os.strerror(errno.ENOENT),))
 
 
 def _opener(path: str, flags: int) -> int:
