@@ -17,6 +17,7 @@ from tests.support.files import NOBODY, opened, refused, unprivileged
 from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer
 from vfsd.cli.parsing import parse_mount_options
+from vfsd.errors import UsageError
 
 
 def test_the_mount_table_names_vfsd_and_the_scope(mount: MountFactory, redis_server: RedisServer) -> None:
@@ -81,6 +82,7 @@ def test_of_contradicting_options_the_last_one_wins(
 OPPOSITES = [
     ("ro", "rw"),
     ("sync", "async"),
+    ("allow_root", "allow_other"),
     *((name, f"no{name}") for name in ("suid", "dev", "exec", "atime", "xyz")),
 ]
 
@@ -88,10 +90,18 @@ OPPOSITES = [
 @pytest.mark.parametrize("pair", [*OPPOSITES, ("key=1", "key=2")], ids=",".join)
 def test_the_last_of_each_pair_is_left_and_the_order_is_kept(pair: tuple[str, str]) -> None:
     for first, last in (pair, pair[::-1]):
-        assert parse_mount_options((f"allow_other,{first}", f"nonempty,{last},dirsync")) == (
-            *("allow_other", "nonempty", last),
+        assert parse_mount_options((f"kernel_cache,{first}", f"nonempty,{last},dirsync")) == (
+            *("kernel_cache", "nonempty", last),
             "dirsync",
         )
+
+
+@pytest.mark.parametrize("option", ["suid", "dev"])
+def test_auto_unmount_is_refused_with_what_it_takes_away(option: str) -> None:
+    for options in ((f"{option},auto_unmount",), ("auto_unmount", option)):
+        with pytest.raises(UsageError, match=f"^-o {option}: with auto_unmount fusermount3 mounts, without {option}"):
+            parse_mount_options(options)
+    assert parse_mount_options((f"{option},auto_unmount,no{option}",)) == ("auto_unmount", f"no{option}")
 
 
 @pytest.mark.parametrize("option", ["fsname=x", "subtype=x", "max_read=8"])

@@ -1,10 +1,13 @@
 """Hydration: the tree is complete, whatever the order of the records and however often they come; damage is refused."""
 
+import sqlite3
 import stat
 from collections.abc import AsyncIterator
+from contextlib import closing
 
 import pytest
 
+from tests.support.stores import DurableBackend, SqliteBackend
 from vfsd.errors import ScopeDamaged
 from vfsd.scope.hydrate import hydrate
 from vfsd.store.base import Batch, Claim, ClaimTerms, Store
@@ -26,9 +29,9 @@ class RepeatingStore(MemoryStore):
             yield batch
 
 
-async def _fill(store: Store) -> Claim:
+async def _fill(store: Store, scope: str = "scope") -> Claim:
     """Make ``/b/a/file``. The entry of *a* has the first cookie of its directory, and the entry of *b* a later one."""
-    claim = await store.claim("scope", this_process("/mnt"), ClaimTerms())
+    claim = await store.claim(scope, this_process("/mnt"), ClaimTerms())
     ops = (
         PutInode(ROOT, DIRECTORY),
         PutInode(2, DIRECTORY),
@@ -106,3 +109,41 @@ async def test_a_chunk_of_a_directory_is_damage() -> None:
     await claim.commit(Change((PutChunks(3, {0: b"x"}),), grows=True))
     with pytest.raises(ScopeDamaged, match="chunk 0 of inode 3: "):
         await hydrate(store, "scope", _ignore_progress)
+
+
+async def test_a_record_that_contradicts_another_is_named_by_its_key(
+    durable_backend: DurableBackend, scope: str
+) -> None:
+    """The store understands each of these records: only hydration finds out, and it knows no keys."""
+    keys = ("inodes field b'4'", "entries field b'3/lost'", "data:4 field b'7'")
+    if isinstance(durable_backend, SqliteBackend):
+        keys = ("inodes 4", "entries 3/lost", "chunks 4 7")
+    store = durable_backend.open()
+    claim = await _fill(store, scope)
+    ops: tuple[Op, ...] = (
+        PutInode(4, FILE._replace(nlink=2, size=1)),
+        PutChunks(4, {7: b"x"}),
+        PutEntry(3, b"lost", 99, FIRST_COOKIE + 1),
+    )
+    await claim.commit(Change(ops, grows=True))
+    with pytest.raises(ScopeDamaged) as caught:
+        await hydrate(store, scope, _ignore_progress)
+    for key in keys:
+        assert f"{key}: " in str(caught.value)
+    await claim.release()
+    await store.aclose()
+
+
+@pytest.mark.parametrize("note", [(0, 0, 9), (4, -1, 9), (4, 9, 8), (2**62 + 1, 0, 9)], ids=str)
+async def test_a_note_of_removed_chunks_that_is_out_of_range_is_damage(
+    sqlite_backend: SqliteBackend, note: tuple[int, int, int]
+) -> None:
+    store = sqlite_backend.open()
+    claim = await _fill(store)
+    with closing(sqlite3.connect(sqlite_backend.path)) as file, file:
+        file.execute("INSERT INTO dropped_chunks SELECT id, ?, ?, ? FROM scopes", note)
+    with pytest.raises(ScopeDamaged, match=f"1 damaged records: dropped_chunks {note[0]} {note[1]}: "):
+        await hydrate(store, "scope", _ignore_progress)
+    await hydrate(store, "scope", _ignore_progress, salvage=True)
+    await claim.release()
+    await store.aclose()

@@ -30,9 +30,11 @@ _LONGEST_WAIT = 86_400.0
 _NO_ID = 2**32 - 1
 """Not the number of a user or group: it means "leave it as it is" (:manpage:`chown(2)`)."""
 
-_OPPOSITES = {"rw": "ro", "async": "sync"}
+_OPPOSITES = {"rw": "ro", "async": "sync", "allow_root": "allow_other"}
 """Options whose opposite has another name, by that name."""
 _NOT_NEGATED = {"nonempty"}
+_AUTO_UNMOUNT = "auto_unmount"
+_NEVER_WITH_AUTO_UNMOUNT = ("suid", "dev")
 _SET_BY_VFSD = {
     "fsname": "it finds its mounts by it",
     "subtype": "it finds its mounts by it",
@@ -138,6 +140,9 @@ def parse_mount_options(options: tuple[str, ...]) -> tuple[str, ...]:
             raise UsageError(f"-o {option}: vfsd sets {subject} itself, because {_SET_BY_VFSD[subject]}: leave it out")
         last.pop(subject, None)
         last[subject] = option
+    for option in _NEVER_WITH_AUTO_UNMOUNT if _AUTO_UNMOUNT in last else ():
+        if option in last.values():
+            raise UsageError(f"-o {option}: with {_AUTO_UNMOUNT} fusermount3 mounts, without {option}: leave one out")
     return tuple(last.values())
 
 

@@ -10,13 +10,14 @@ import logging
 import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from operator import attrgetter
 from typing import TypeAlias
 
 import trio
 
 from vfsd.errors import ScopeChanged, ScopeDamaged
-from vfsd.store.base import Batch, Damage, Store
+from vfsd.store.base import Batch, Damage, Record, Store
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Attributes, DropChunks, DropEntry, PutChunks, PutEntry, PutInode
 from vfsd.tree.inode import Inode
 from vfsd.tree.tree import Tree
@@ -49,7 +50,7 @@ async def hydrate(store: Store, scope: str, report: Report, *, salvage: bool = F
 
 
 async def _hydrate(store: Store, scope: str, report: Report, *, salvage: bool) -> Tree:
-    builder = _TreeBuilder()
+    builder = _TreeBuilder(partial(store.key_of, scope))
     gc.disable()  # searching millions of small objects for cycles takes longer than loading them
     try:
         async for batch in store.load(scope):
@@ -79,11 +80,15 @@ def _handle_damages(scope: str, damages: list[Damage], *, salvage: bool) -> None
 
 
 class _TreeBuilder:
-    """Builds a tree from batches, and collects the damages. Records of one kind may come in any order."""
+    """Builds a tree from batches, and collects the damages. Records of one kind may come in any order.
 
-    def __init__(self) -> None:
+    *key_of* returns the store's key of a record.
+    """
+
+    def __init__(self, key_of: Callable[[Record], str]) -> None:
         self.tree = Tree()
         self.damages: list[Damage] = []
+        self._key_of = key_of
         self._entries: dict[tuple[int, bytes], PutEntry] = {}
         self._links: defaultdict[int, int] = defaultdict(int)
         self._named: set[int] = set()
@@ -103,7 +108,7 @@ class _TreeBuilder:
                 continue
             inode = self.tree.inodes.get(op.ino)
             if inode is None:
-                self._damaged(f"data of inode {op.ino}", "there is no such inode")
+                self._damaged(op, f"there is no inode {op.ino}")
             elif inode.attributes.is_regular and max(op.chunks) * CHUNK_SIZE < inode.attributes.size:
                 yield op
             else:
@@ -116,7 +121,7 @@ class _TreeBuilder:
         size = inode.attributes.size if inode.attributes.is_regular else 0
         if number * CHUNK_SIZE < size:
             return True
-        return self._damaged(f"chunk {number} of inode {inode.ino}", f"it lies outside the file's {size} bytes")
+        return self._damaged(PutChunks(inode.ino, {number: b""}), f"it lies outside the file's {size} bytes")
 
     def finish(self) -> Tree:
         """Add the entries, and check that every inode has as many links as it records. Return the tree.
@@ -142,39 +147,37 @@ class _TreeBuilder:
         """Check that there is a root directory. A missing one is replaced, so that what is below it can be salvaged."""
         root = self.tree.inodes.get(ROOT)
         if root is None or root.directory is None:
-            self._damaged(f"inode {ROOT}", "the root directory is missing" if root is None else "it is no directory")
+            why = "the root directory is missing" if root is None else "it is no directory"
+            self._damaged(PutInode(ROOT, _ROOT_IN_PLACE), why)
             self.tree.inodes[ROOT] = Inode(ROOT, _ROOT_IN_PLACE)
 
     def _is_sound_entry(self, entry: PutEntry) -> bool:
         parent_ino, _, ino, cookie = entry
         parent, child = self.tree.inodes.get(parent_ino), self.tree.inodes.get(ino)
         if parent is None or parent.directory is None:
-            return self._entry_damaged(entry, f"inode {parent_ino} is no directory")
+            return self._damaged(entry, f"inode {parent_ino} is no directory")
         if child is None:
-            return self._entry_damaged(entry, f"there is no inode {ino}")
+            return self._damaged(entry, f"there is no inode {ino}")
         if cookie < parent.directory.next_cookie:
-            return self._entry_damaged(entry, f"another name in the directory has the cookie {cookie}")
+            return self._damaged(entry, f"another name in the directory has the cookie {cookie}")
         if child.directory is None:
             self._links[ino] += 1
             return True
         if ino in self._named:
-            return self._entry_damaged(entry, f"directory {ino} has a name already")
+            return self._damaged(entry, f"directory {ino} has a name already")
         self._named.add(ino)
         self._links[parent_ino] += 1
         self._links[ino] += 2
         return True
-
-    def _entry_damaged(self, entry: PutEntry, why: str) -> bool:
-        return self._damaged(f"entry {entry.parent}/{entry.name!r}", why)
 
     def _check_links(self) -> None:
         self._links[ROOT] += 2
         for ino, inode in self.tree.inodes.items():
             recorded, found = inode.attributes.nlink, self._links.get(ino, 0)
             if recorded != found:
-                self._damaged(f"inode {ino}", f"{recorded} links recorded, {found} found")
+                self._damaged(PutInode(ino, inode.attributes), f"{recorded} links recorded, {found} found")
         for ino in self._unreachable():
-            self._damaged(f"inode {ino}", "a directory that is not below the root")
+            self._damaged(PutInode(ino, self.tree.inodes[ino].attributes), "a directory that is not below the root")
 
     def _remove_unreachable(self) -> None:
         """Remove what no path leads to. A walk upwards from it would never reach the root."""
@@ -203,6 +206,6 @@ class _TreeBuilder:
                 lost |= path
         yield from lost
 
-    def _damaged(self, key: str, why: str) -> bool:
-        self.damages.append(Damage(key, why))
+    def _damaged(self, record: Record, why: str) -> bool:
+        self.damages.append(Damage(self._key_of(record), why))
         return False

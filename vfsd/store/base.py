@@ -14,7 +14,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, TypeAlias
 
 from vfsd.store.owner import Owner
-from vfsd.tree.change import Change, Limits, Op
+from vfsd.tree.change import Change, Limits, Op, PutChunks, PutEntry, PutInode
+
+Record: TypeAlias = PutInode | PutEntry | PutChunks
+"""What a store holds of a scope besides its header, as the operation that puts it."""
 
 LEASE_SECONDS = 15
 """How long (s) an owner counts as alive after it last renewed its lease. The lease only says whether an owner is alive;
@@ -173,6 +176,16 @@ class Store(abc.ABC):
 
         Raises ScopeMissing, FormatTooNew, ScopeDamaged (the header cannot be read), StoreUnreachable.
         """
+
+    def key_of(self, scope: str, record: Record) -> str:
+        """Return under which key this store holds *record* of *scope*, as people may see it: for the error about it."""
+        match record:
+            case PutInode():
+                return f"inode {record.ino}"
+            case PutEntry():
+                return f"entry {record.parent}/{record.name!r}"
+            case PutChunks():
+                return f"chunk {min(record.chunks)} of inode {record.ino}"
 
     @abc.abstractmethod
     async def capacity(self) -> Capacity:

@@ -1,7 +1,11 @@
-"""The names of a scope's keys in Redis.
+"""The names of a scope's keys in Redis, and where in them a record is.
 
 All keys of a scope have the same hash tag, so they are in one cluster slot. The set of all scopes has no hash tag.
 """
+
+from vfsd.store.base import Record
+from vfsd.store.records import entry_key
+from vfsd.tree.change import PutChunks, PutEntry, PutInode
 
 SCOPES = b"vfsd:scopes"
 """SET: the names of all scopes."""
@@ -22,3 +26,18 @@ class Keys:
         """``data(ino)`` is the key of the hash that holds the chunks of inode *ino*. Every commit of content calls it,
         so it is the ``%`` operator of bytes itself, without a Python function around it. That is safe, because the name
         of a scope has no percent sign."""
+
+    def place_of(self, record: Record) -> str:
+        """Return the key and the field of *record*, as people may see them."""
+        match record:
+            case PutInode():
+                return place(self.inodes, b"%d" % record.ino)
+            case PutEntry():
+                return place(self.entries, entry_key(record.parent, record.name))
+            case PutChunks():
+                return place(self.data(record.ino), b"%d" % min(record.chunks))
+
+
+def place(key: bytes, field: bytes) -> str:
+    """Return *field* of the hash at *key*, as people may see it."""
+    return f"{key.decode()} field {field!r}"

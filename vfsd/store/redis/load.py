@@ -18,7 +18,7 @@ from vfsd.store.ranges import check_chunk, chunk_number, inode_number
 from vfsd.store.records import check_format, unpack_entry, unpack_inode
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.header import FIELDS, Header, read_header
-from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.keys import Keys, place
 from vfsd.store.redis.leftovers import read_notes
 from vfsd.store.redis.resp import ConnectionLost, Reply, ReplyError, RespConnection, RespRequest
 from vfsd.tree.change import CHUNK_SIZE, Op, PutChunks, PutInode
@@ -51,7 +51,7 @@ class Loader:
         self._next_ino = header.numbers["next"]
         lengths = await self._ask([b"HLEN", self._keys.inodes], [b"HLEN", self._keys.entries])
         self._total = sum(0 if isinstance(length, ReplyError) else length for length in lengths)
-        damages = [self._damage(self._keys.scope, field.encode(), why) for field, why in header.faults.items()]
+        damages = [Damage(place(self._keys.scope, field.encode()), why) for field, why in header.faults.items()]
         damages += await self._read_leftovers()
         yield Batch((), tuple(damages), 0, self._total, self._next_ino)
         sizes: dict[int, int] = {}
@@ -78,7 +78,7 @@ class Loader:
         leftovers, faults = read_notes(dict(_pairs(fields)))
         for leftover in leftovers.values():
             self._leftovers.setdefault(leftover.ino, set()).update(leftover.numbers)
-        return [self._damage(key, field, why) for field, why in faults.items()]
+        return [Damage(place(key, field), why) for field, why in faults.items()]
 
     async def header(self) -> Header:
         """Return the header, if this vfsd can read the scope. Raises ScopeMissing, ScopeDamaged, FormatTooNew.
@@ -131,7 +131,7 @@ class Loader:
             try:
                 ops.append(unpack(field, value))
             except ValueError as error:
-                damages.append(self._damage(key, field, str(error)))
+                damages.append(Damage(place(key, field), str(error)))
         return self._batch(ops, damages)
 
     async def _content(self, sizes: dict[int, int]) -> AsyncGenerator[Batch, None]:
@@ -166,7 +166,7 @@ class Loader:
                         check_chunk(index, chunk)
                         chunks[index] = chunk
                 except ValueError as error:
-                    damages.append(self._damage(self._keys.data(ino), field, str(error)))
+                    damages.append(Damage(place(self._keys.data(ino), field), str(error)))
             if chunks:
                 ops.append(PutChunks(ino, chunks))
         self._done += count
@@ -175,9 +175,6 @@ class Loader:
     def _batch(self, ops: Sequence[Op], damages: Sequence[Damage]) -> Batch:
         self._done += len(ops) + len(damages)
         return Batch(tuple(ops), tuple(damages), self._done, max(self._total, self._done), self._next_ino)
-
-    def _damage(self, key: bytes, field: bytes, why: str) -> Damage:
-        return Damage(f"{key.decode()} field {field!r}", why)
 
     async def _scan(self, key: bytes, count: bytes) -> AsyncGenerator[Sequence[bytes] | ReplyError, None]:
         """Yield the fields and values of a hash in slices of about *count*; its error reply if *key* is no hash.

@@ -19,6 +19,7 @@ from vfsd.store.base import (
     Claimed,
     ClaimTerms,
     Damage,
+    Record,
     ScopeSummary,
     Store,
     StoreOptions,
@@ -148,6 +149,10 @@ class RedisStore(Store):
 
     def _loader(self, link: RespConnection, scope: str) -> Loader:
         return Loader(link, scope, self.label, self._options.timeout)
+
+    def key_of(self, scope: str, record: Record) -> str:
+        """See :meth:`Store.key_of`."""
+        return Keys(scope).place_of(record)
 
     async def capacity(self) -> Capacity:
         """See :meth:`Store.capacity`."""

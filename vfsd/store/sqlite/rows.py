@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from vfsd.store.base import Damage
+from vfsd.store.base import Damage, Record
 from vfsd.store.ranges import COUNT_MAX, check_chunk, within
 from vfsd.store.records import entry_key, entry_value, pack_inode, unpack_entry, unpack_inode
 from vfsd.store.sqlite import leftovers
@@ -156,7 +156,11 @@ def count(connection: sqlite3.Connection, scope: int) -> int:
 
 
 def read(connection: sqlite3.Connection, scope: int) -> Iterator[Slice]:
-    """Yield all rows of the scope with number *scope*, in slices: inodes, then entries, then chunks."""
+    """Yield all rows of the scope with number *scope*, in slices: inodes, then entries, then chunks.
+
+    First comes a slice without operations: what is wrong with the notes of removed chunks.
+    """
+    yield Slice((), tuple(_damaged_notes(connection, scope)), 0)
     for table in _TABLES:
         cursor = connection.execute(
             f"SELECT {table.columns} FROM {table.name} WHERE scope = ?{table.condition}",  # noqa: S608 (names from above)
@@ -166,6 +170,15 @@ def read(connection: sqlite3.Connection, scope: int) -> Iterator[Slice]:
             yield _slice(table, rows)
 
 
+def _damaged_notes(connection: sqlite3.Connection, scope: int) -> Iterator[Damage]:
+    for ino, first, last in connection.execute("SELECT ino, first, last FROM dropped_chunks WHERE scope = ?", (scope,)):
+        try:
+            within(ino, ROOT, COUNT_MAX, "the inode number")
+            within(first, 0, last, "the first chunk")
+        except ValueError as error:
+            yield Damage(_place("dropped_chunks", ino, first), str(error))
+
+
 def _slice(table: _Table, rows: Sequence[_Row]) -> Slice:
     ops: list[Op] = []
     damages: list[Damage] = []
@@ -173,9 +186,21 @@ def _slice(table: _Table, rows: Sequence[_Row]) -> Slice:
         try:
             ops.append(table.read(row))
         except ValueError as error:
-            damages.append(Damage(f"{table.name} {_shown(row[:-1])}", str(error)))
+            damages.append(Damage(_place(table.name, *row[:-1]), str(error)))
     return Slice(tuple(ops), tuple(damages), len(rows))
 
 
-def _shown(key: _Row) -> str:
-    return " ".join(part.decode(errors="backslashreplace") if isinstance(part, bytes) else str(part) for part in key)
+def place_of(record: Record) -> str:
+    """Return the table and the key of *record*, as people may see them."""
+    match record:
+        case PutInode():
+            return _place("inodes", record.ino)
+        case PutEntry():
+            return _place("entries", entry_key(record.parent, record.name))
+        case PutChunks():
+            return _place("chunks", record.ino, min(record.chunks))
+
+
+def _place(table: str, *key: bytes | int) -> str:
+    parts = (part.decode(errors="backslashreplace") if isinstance(part, bytes) else str(part) for part in key)
+    return " ".join((table, *parts))

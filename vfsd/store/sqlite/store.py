@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 
 from vfsd.errors import ScopeMissing, UsageError
-from vfsd.store.base import Batch, Capacity, Claim, Claimed, ClaimTerms, ScopeSummary, Store, StoreOptions
+from vfsd.store.base import Batch, Capacity, Claim, Claimed, ClaimTerms, Record, ScopeSummary, Store, StoreOptions
 from vfsd.store.owner import Owner
 from vfsd.store.records import check_format
 from vfsd.store.sqlite import leftovers, rows, scope_rows
@@ -56,6 +56,10 @@ class SqliteStore(Store):
                     row.raise_if_held()
                 grant = scope_rows.change_owner(connection, row, owner)
             return row is None, grant, scope_rows.update_limits(connection, grant, terms.limits)
+
+    def key_of(self, scope: str, record: Record) -> str:
+        """See :meth:`Store.key_of`. The number of the scope, which a row has too, is left out."""
+        return rows.place_of(record)
 
     async def load(self, scope: str) -> AsyncIterator[Batch]:
         """See :meth:`Store.load`. All batches come from one read transaction."""
