@@ -24,7 +24,8 @@ BIN := .venv/bin
 # The tests mount, create devices and act as other users, so they run as root. Root must leave no files of its own in a
 # user's checkout: no bytecode, no caches.
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo env PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=/run/vfsd-hypothesis)
-PYTEST := $(SUDO) $(BIN)/python -m pytest $(if $(SUDO),-p no:cacheprovider)
+# A test waits for other processes most of the time: so each processor runs a part of the files.
+PYTEST := $(SUDO) $(BIN)/python -m pytest -n auto --dist loadfile $(if $(SUDO),-p no:cacheprovider)
 
 .DEFAULT_GOAL := help
 .PHONY: help mount umount test check bench clean
@@ -47,7 +48,7 @@ umount: ## unmount it
 	@tools/setup run
 	@$(BIN)/vfsd umount "$$MNT"
 
-test: ## run all tests, on real mounts and a real Redis; ARGS= goes to pytest
+test: ## run all tests, on real mounts and a real Redis; ARGS= goes to pytest (-n0: one after the other)
 	@tools/setup dev
 	@$(PYTEST) $(ARGS)
 

@@ -14,14 +14,14 @@ from tests.support.servers import RedisServer, redis_program, valkey_program  # 
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
-    """Yield a running redis-server that all tests share. Nobody empties it, so each test uses its own scope names."""
+    """Yield a running redis-server that the tests of one process share. Nobody empties it: each uses its own scopes."""
     with RedisServer(redis_program()) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def valkey_server() -> Iterator[RedisServer]:
-    """Yield a running Valkey that all tests share. Nobody empties it, so each test uses its own scope names."""
+    """Yield a running Valkey that the tests of one process share. Nobody empties it: each uses its own scopes."""
     with RedisServer(valkey_program()) as server:
         yield server
 

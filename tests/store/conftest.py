@@ -2,15 +2,29 @@
 
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.servers import RedisServer
+from tests.support.servers import RedisServer, redis_program, valkey_program
 from tests.support.stores import Backend, DurableBackend, MemoryBackend, RedisBackend, SqliteBackend
 
 _DURABLE = ("sqlite", "redis", "valkey")
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """Yield a Redis for the tests here. They leave damaged scopes behind, which others would find in a list."""
+    with RedisServer(redis_program()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[RedisServer]:
+    """Yield a Valkey for the tests here, for the same reason."""
+    with RedisServer(valkey_program()) as server:
+        yield server
 
 
 @pytest.fixture(params=_DURABLE)
@@ -54,7 +68,7 @@ def _durable(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Durab
 
 @pytest.fixture
 def new_scope() -> Callable[[], str]:
-    """Return a function that makes unused scope names. They must be unique, because all tests share the servers."""
+    """Return a function that makes unused scope names. They must be unique: the tests here share the servers."""
     return lambda: f"test-{secrets.token_hex(8)}"
 
 
