@@ -5,6 +5,7 @@ import json
 import random
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+import trio
 
 from vfsd import Vfs
 from vfsd.control.encoding import encoded_list
@@ -95,8 +97,11 @@ def _random_change(scope: Scope, choose: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_listing_is_as_of_one_moment_whatever_changes_while_it_is_made(seed: int) -> None:
+def test_a_listing_is_as_of_one_moment_whatever_changes_while_it_is_made(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     choose, scope = random.Random(seed), Scope()
+    monkeypatch.setattr("vfsd.files.names._SORTED_AT_ONCE", choose.choice((1, 2, 4_000)))
     for _ in range(150):
         _random_change(scope, choose)
     for _ in range(10):
@@ -123,7 +128,7 @@ def test_a_time_that_looks_like_the_present_one_comes_with_the_present_attribute
 
 
 def test_other_requests_are_served_while_a_large_directory_is_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vfsd.files.walk._SORTED_AT_ONCE", 10)
+    monkeypatch.setattr("vfsd.files.names._SORTED_AT_ONCE", 10)
     scope = Scope()
     for number in random.Random(1).sample(range(10_000), 200):
         scope.make(ROOT, b"%d" % number)
@@ -131,6 +136,32 @@ def test_other_requests_are_served_while_a_large_directory_is_sorted(monkeypatch
         found = list(entries)
     assert [each for each in found if each is not None] == scope.now()
     assert found.count(None) >= 20
+
+
+async def test_a_batch_ends_where_time_has_passed() -> None:
+    """Otherwise all the pieces of a directory of a million names would be sorted before the first other request."""
+    steps = 0
+
+    def values() -> Iterator[str | None]:
+        for _ in range(50):
+            end = time.perf_counter() + 0.002
+            while time.perf_counter() < end:
+                pass
+            yield None
+        yield "last"
+
+    async def count_steps() -> None:
+        nonlocal steps
+        while True:
+            await trio.lowlevel.checkpoint()
+            steps += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count_steps)
+        encoded = await encoded_list(values(), unlimited)
+        nursery.cancel_scope.cancel()
+    assert b"".join(encoded.parts) == b'["last"]'
+    assert steps >= 49
 
 
 @pytest.mark.parametrize("length", [1, 250, 255])

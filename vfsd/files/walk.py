@@ -8,18 +8,16 @@ attributes of each inode as they were when the listing began. This costs nothing
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from heapq import heappop, heappush, merge
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from vfsd.errors import FsError
+from vfsd.files.names import DirectoryNames
 from vfsd.files.resolve import PATH_MAX
 from vfsd.scope.hooks import Effects, Hook
 from vfsd.tree.change import Attributes, DropEntry, DropInode, PutEntry, PutInode
 from vfsd.tree.inode import Entry, Inode, look_alike
 from vfsd.tree.tree import Tree
-
-_SORTED_AT_ONCE = 4_000
-"""Most names that are sorted in one piece, which takes a few milliseconds."""
 
 
 class Listed(NamedTuple):
@@ -70,12 +68,16 @@ class _Past:
         self._entries: dict[int, dict[bytes, Entry | None]] = {}
         """By directory and name. None: there was no such entry."""
         self._attributes: dict[int, Attributes] = {}
+        self._taking: dict[int, DirectoryNames] = {}
+        """By directory: the names that are being taken from it."""
 
     def keep(self, effects: Effects) -> None:
         """Keep what *effects* are about to replace."""
         for op in effects.memory.ops:
             match op:
                 case PutEntry() | DropEntry():
+                    if op.parent in self._taking:
+                        self._taking.pop(op.parent).finish_taking()
                     kept = self._entries.setdefault(op.parent, {})
                     kept.setdefault(op.name, self._present(op.parent, op.name))
                 case PutInode() | DropInode():
@@ -137,12 +139,10 @@ class _Past:
         """Yield the names in *directory*, sorted, and perhaps others. None: nothing, but time has passed."""
         inode = self._tree.inodes.get(directory)
         present = {} if inode is None or inode.directory is None else inode.directory.entries
-        names = [*present, *(name for name in self._entries.get(directory, ()) if name not in present)]
-        pieces: list[list[bytes]] = []
-        for start in range(0, len(names), _SORTED_AT_ONCE):
-            pieces.append(sorted(names[start : start + _SORTED_AT_ONCE]))
-            yield None
-        yield from merge(*pieces)
+        names = DirectoryNames(present, [name for name in self._entries.get(directory, ()) if name not in present])
+        self._taking[directory] = names
+        yield from names.sorted()
+        self._taking.pop(directory, None)
 
 
 class _Level:
