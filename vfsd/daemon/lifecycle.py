@@ -19,7 +19,7 @@ from vfsd import __version__, clock
 from vfsd.config import MountConfig
 from vfsd.control import server as control
 from vfsd.daemon.collector import keep_pauses_short
-from vfsd.daemon.freed_memory import keep_returning
+from vfsd.daemon.freed_memory import FreedMemory
 from vfsd.daemon.mounted import MountedScope, build
 from vfsd.daemon.notify import StartupReporter
 from vfsd.daemon.task_dump import describe_tasks
@@ -166,7 +166,9 @@ class Daemon:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(keep_measuring, volume)
-                nursery.start_soon(keep_returning, mounted.memory, mounted.tree)
+                freed = FreedMemory(mounted.memory, mounted.tree)
+                nursery.start_soon(freed.keep_freeing)
+                nursery.start_soon(freed.keep_returning)
                 serving = partial(control.serve, handlers=operations, room=volume.check_memory)
                 async with _control_socket(self._registration(volume.store_label), serving, nursery):
                     nursery.start_soon(self._announce, mounted)

@@ -5,7 +5,7 @@ inode without links is kept as long as the kernel has references to it.
 """
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from vfsd.errors import FsError
 from vfsd.tree.change import (
@@ -22,17 +22,22 @@ from vfsd.tree.change import (
 )
 from vfsd.tree.inode import Directory, Entry, Inode, look_alike
 
+_MANY = 256
+"""Chunks (4 MiB) that may be freed at once, which takes less than a millisecond."""
+
 
 class Tree:
     """All inodes of a scope by number.
 
     ``next_ino`` is the lowest inode number above all that were ever used. ``content_bytes`` is the size of all chunks.
+    ``discard`` gets many chunks that were removed together: whoever sets it frees them when it likes.
     """
 
     def __init__(self) -> None:
         self.inodes: dict[int, Inode] = {}
         self.next_ino = ROOT + 1
         self.content_bytes = 0
+        self.discard: Callable[[dict[int, bytes]], None] = _free
 
     # --- reading
 
@@ -152,8 +157,19 @@ class Tree:
             inode.chunks[number] = bytes(chunk)  # a view is copied; bytes are not copied again
 
     def _drop_chunks(self, inode: Inode, numbers: tuple[int, ...] | None) -> None:
-        for number in tuple(inode.chunks) if numbers is None else numbers:
-            self.content_bytes -= len(inode.chunks.pop(number, b""))
+        present = inode.chunks
+        if numbers is None:
+            removed, inode.chunks = present, {}
+        else:
+            removed = {number: present.pop(number) for number in numbers if number in present}
+        self.content_bytes -= sum(map(len, removed.values()))
+        if len(removed) > _MANY:
+            self.discard(removed)
+
+
+def _free(removed: dict[int, bytes]) -> None:
+    """Let go of *removed*, which nobody else has."""
+    removed.clear()
 
 
 def _add_parent(child: Inode, directory: Directory) -> None:
