@@ -34,7 +34,16 @@ class Place:
     @cached_property
     def vfsd(self) -> Vfsd:
         """The mount of SCOPE, which is mounted when it is first asked for: what is stored before costs less time."""
-        vfsd = Vfsd(self._base, self.store, "--scope", SCOPE)
+        return self._mounted(SCOPE)
+
+    def another(self, *options: str) -> Vfsd:
+        """Mount a further scope of the store, with *options*."""
+        return self._mounted("another", *options)
+
+    def _mounted(self, scope: str, *options: str) -> Vfsd:
+        base = self._base / scope
+        base.mkdir()
+        vfsd = Vfsd(base, self.store, "--scope", scope, *options)
         self._stack.enter_context(mounted(vfsd))
         vfsd.wait_until_started()
         return vfsd

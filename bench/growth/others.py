@@ -1,4 +1,4 @@
-"""How long others wait at most while something large is destroyed or listed."""
+"""How long others wait at most while something large is destroyed, cut, removed or listed."""
 
 import os
 import subprocess
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import TypeAlias
 
 import redis
@@ -14,11 +15,18 @@ import redis
 from bench.candidates import Vfsd
 from bench.growth import stored
 from bench.growth.base import RUNS, SCOPE, UNITS, Place, Row, Run
+from bench.growth.large_files import large_files
 from bench.process import BenchError
 from bench.workloads.small import make_empty_files
 
 _LIST_ALL = "import sys; from vfsd import connect; connect(sys.argv[1]).list_all_paths()"
 _WAIT = "µs, longest wait"
+_SWEPT_AFTER = 0.005
+"""Seconds for each MiB in which a store has deleted what was cut off or removed. Others wait also for that.
+
+They do not wait for the return of freed memory here, which comes some seconds later: see docs/performance.md."""
+_SMALL_DIRECTORY = 100
+"""Files of a directory in a listing that is not flat."""
 
 _Call: TypeAlias = Callable[[], object]
 """What somebody else does again and again."""
@@ -36,6 +44,10 @@ def _pinging(place: Place) -> _Call:
 
 def _appending(place: Place) -> _Call:
     return _appending_to(place.vfsd)
+
+
+def _appending_in_another_scope(place: Place) -> _Call:
+    return _appending_to(place.another())
 
 
 def _appending_to(vfsd: Vfsd) -> _Call:
@@ -85,9 +97,17 @@ def _beside_destroy(other: _Other, place: Place, size: int) -> Run:
     return _beside_each(place, iter([[*command, scope] for scope in scopes]), other)
 
 
-def _beside_listing(place: Place, size: int) -> Run:
-    """Name all of *size* files by the socket."""
-    stored.store(place.store, SCOPE, stored.directories(size, size))
+def _beside_large(shell: str, other: _Other, place: Place, size: int) -> Run:
+    """Do the command *shell* with files ($0) of *size* MiB, and leave the store time to delete what that removed."""
+    command = ["sh", "-c", f'{shell} && sleep "$2"']
+    arguments = [str(size << 19), str(size * _SWEPT_AFTER)]
+    files: list[Path] = large_files(place.vfsd, size)
+    return _beside_each(place, iter([[*command, str(file), *arguments] for file in files]), other)
+
+
+def _beside_listing(most: int | None, place: Place, size: int) -> Run:
+    """Name all of *size* files by the socket, in directories of *most* files, or in one directory."""
+    stored.store(place.store, SCOPE, stored.directories(size, most or size))
     command = [sys.executable, "-c", _LIST_ALL, str(place.vfsd.mountpoint)]
     return _beside_each(place, iter([command] * RUNS), _looking_up)
 
@@ -105,6 +125,21 @@ def _row(name: str, small: int, prepare: Callable[[Place, int], Run], *, on_sqli
     return Row(name, _WAIT, small, prepare, on_sqlite, is_timed=False)
 
 
+def _rows_of_large_files() -> Iterator[Row]:
+    """Yield a row for each change of a large file, and for each who waits for it."""
+    others = (
+        ("ask Redis", False, _pinging),
+        ("look up", False, _looking_up),
+        ("append on SQLite in another scope", True, _appending_in_another_scope),
+        ("look up on SQLite", True, _looking_up),
+    )
+    changes = (("cut in half", 'truncate -s "$1" "$0"'), ("removed", 'rm "$0"'))
+    for what, on_sqlite, other in others:
+        for change, shell in changes:
+            name = f"{what} while a file of SIZE MiB is {change}"
+            yield _row(name, 32, partial(_beside_large, shell, other), on_sqlite=on_sqlite)
+
+
 OTHERS = (
     _row("ask Redis while a scope of SIZE files is destroyed", 5000, partial(_beside_destroy, _pinging)),
     _row(
@@ -113,6 +148,8 @@ OTHERS = (
         partial(_beside_destroy, _appending),
         on_sqlite=True,
     ),
-    _row("look up while SIZE files are named by the socket", 5000, _beside_listing),
+    *_rows_of_large_files(),
+    _row("look up while SIZE files are named by the socket", 5000, partial(_beside_listing, _SMALL_DIRECTORY)),
+    _row("look up while SIZE files of one directory are named by the socket", 100_000, partial(_beside_listing, None)),
     _row("append beside SIZE files made after the mount", 5000, _beside_new_files),
 )

@@ -186,6 +186,16 @@ def test_growth_has_a_ratio_for_each_kind_of_work(place: Path) -> None:
         "is destroyed",
         "by the control socket",
         "made after the mount",
+        "ask Redis while a file of SIZE MiB is cut in half",
+        "ask Redis while a file of SIZE MiB is removed",
+        "look up while a file of SIZE MiB is cut in half",
+        "look up while a file of SIZE MiB is removed",
+        "append on SQLite in another scope while a file of SIZE MiB is cut in half",
+        "append on SQLite in another scope while a file of SIZE MiB is removed",
+        "look up on SQLite while a file of SIZE MiB is cut in half",
+        "look up on SQLite while a file of SIZE MiB is removed",
+        "of one directory are named by the socket",
+        "--max-memory",
     )
     assert [kind for kind in kinds if not any(kind in row[0] for row in rows)] == []
     for row in rows:
