@@ -16,25 +16,13 @@ import pytest
 
 from tests.support.cli import detached, failure, statuses, success
 from tests.support.mounted import Mounted, MountFactory
+from tests.support.names import ODD
 from tests.support.servers import RedisServer
 from vfsd.client.vfs import connect
 from vfsd.host import mount_table
 from vfsd.host.holders import process_name
 from vfsd.printable import printable
 from vfsd.store.owner import this_process
-
-ODD = [
-    b"\xff\xfe not utf-8",
-    b"carriage\rreturn",
-    b"new\nline",
-    "next\u0085line".encode(),
-    "line\u2028separator".encode(),
-    b"file\x1cseparator",
-    b"escape\x1b[31m",
-    b"back\\slash \\040 and\ttab",
-    "é".encode(),
-    "é".encode()[:1],
-]
 
 
 def _placed(mounted: Mounted, name: bytes) -> Mounted:

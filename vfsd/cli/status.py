@@ -13,6 +13,7 @@ from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
 from vfsd.host.daemons import Detached, detached
 from vfsd.printable import printable
+from vfsd.shell import quoted
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _UNIT_STEP = 1024
@@ -95,7 +96,7 @@ def _last_error(entry: dict[str, Any]) -> str:
     if state == "detached":
         return f"detached, held by {entry['held_by']}; vfsd mount takes the scope back"
     if state != "mounted":
-        hint = f": vfsd umount --lazy {entry['mountpoint']}" if state == "dead" else ""
+        hint = f": vfsd umount --lazy {quoted(entry['mountpoint'])}" if state == "dead" else ""
         return state + hint
     error = entry.get("last_error")
     return f"{_age(error['when_ns'])} ago: {error['what']}" if error else "-"

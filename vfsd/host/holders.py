@@ -5,12 +5,12 @@ name and a path may have any.
 """
 
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from vfsd.host.mount_table import is_below, mounts, unescaped
+from vfsd.shell import quoted
 
 _PROC = Path("/proc")
 _MAPS_FIELDS = 6
@@ -113,7 +113,7 @@ class HeldElsewhere(NamedTuple):
 
     def remedy(self) -> str:
         """Return the command that unmounts it there."""
-        return f"nsenter --target {self.pid} --mount umount {shlex.quote(self.mountpoint)}"
+        return f"nsenter --target {self.pid} --mount umount {quoted(self.mountpoint)}"
 
 
 def held_elsewhere(device: str) -> list[HeldElsewhere]:

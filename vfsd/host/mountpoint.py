@@ -17,6 +17,7 @@ from collections.abc import Collection
 from vfsd.errors import MountBusy, MountpointError
 from vfsd.host.holders import holders
 from vfsd.host.mount_table import Mount, is_below, mount_at, mounts, own_mount_at
+from vfsd.shell import quoted
 
 __all__ = [
     "Health",
@@ -113,7 +114,9 @@ def make_ready(path: str, *, nonempty: bool) -> list[str]:
     notes = []
     while (mount := mount_at(path)) is not None and mount.scope is not None:  # there may be several, one over the other
         if health(path) is not Health.DEAD:
-            raise MountpointError(f"{path}: scope {mount.scope} is mounted there; unmount it first: vfsd umount {path}")
+            raise MountpointError(
+                f"{path}: scope {mount.scope} is mounted there; unmount it first: vfsd umount {quoted(path)}"
+            )
         detach(path)
         notes.append(f"cleaned up {path}: a dead daemon had left scope {mount.scope} mounted there")
     try:
@@ -184,7 +187,7 @@ def _busy(path: str) -> MountBusy:
     held = holders(path)
     names = ", ".join(holder.name for holder in held) or "a process of another user or in another pid namespace"
     remedy = "cd out of it" if held and all(holder.caller for holder in held) else "end that"
-    return MountBusy(f"{path} is busy: held by {names}; {remedy}, or detach it with vfsd umount --lazy {path}")
+    return MountBusy(f"{path} is busy: held by {names}; {remedy}, or detach it with vfsd umount --lazy {quoted(path)}")
 
 
 def _link_target(path: str) -> str:
