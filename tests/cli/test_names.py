@@ -20,7 +20,7 @@ from tests.support.names import ODD
 from tests.support.servers import RedisServer
 from vfsd.client.vfs import connect
 from vfsd.host import mount_table
-from vfsd.host.holders import process_name
+from vfsd.host.processes import process_name
 from vfsd.printable import printable
 from vfsd.store.owner import this_process
 

@@ -4,18 +4,21 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.mount.other_process import other_process
+from tests.mount.other_process import OtherProcess, other_process
 from tests.support.cli import detached, failure, mounts_at, statuses, success
-from tests.support.mounted import PATIENCE, Mounted, MountFactory
+from tests.support.mounted import PATIENCE, Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer
+from vfsd.host.keepers import UNSEEN
+from vfsd.host.processes import process_name
 
 _OTHERS = """
 awk -v keep="$0" '$3 == "fuse.vfsd" && $2 != keep { print $2 }' /proc/mounts | xargs -r -n1 umount -l
@@ -53,12 +56,33 @@ def namespace(keep: Path, script: str = "", propagation: str = "private") -> Ite
             process.kill()
 
 
-def _held(mounted: Mounted, holder: Namespace) -> str:
+@contextmanager
+def kept_namespace(mounted: Mounted, file: Path) -> Iterator[None]:
+    """Keep a mount namespace without a process, which has *mounted*, by binding it to *file*, as ip-netns(8) does."""
+    file.parent.mkdir()
+    file.touch()
+    subprocess.run(["mount", "--bind", file.parent, file.parent], check=True)
+    subprocess.run(["mount", "--make-private", file.parent], check=True)  # the kernel demands that of the place
+    others = """awk -v keep="$0" '$3 == "fuse.vfsd" && $1 != keep { print $2 }' /proc/mounts | xargs -r -n1 umount -l"""
+    command = ["unshare", f"--mount={file}", "--propagation", "private", "sh", "-c", f"{others}; true"]
+    try:
+        subprocess.run([*command, f"vfsd:{mounted.scope}"], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", "--recursive", file.parent], check=True)
+
+
+def _unmounted(mounted: Mounted, held_by: str, remedy: str = "") -> str:
+    """Return what a command says about *mounted*, which is unmounted here, and held all the same."""
     return (
-        f"{mounted.path} is unmounted here, but its daemon (pid {mounted.pid}) goes on: held by sh ({holder.pid}) at"
-        f" {mounted.path} in another mount namespace; end that (nsenter --target {holder.pid} --mount umount"
-        f" {mounted.path}), or let vfsd mount take scope {mounted.scope} back"
+        f"{mounted.path} is unmounted here, but its daemon (pid {mounted.pid}) goes on: held by {held_by};"
+        f" end that{remedy}, or let vfsd mount take scope {mounted.scope} back"
     )
+
+
+def _held(mounted: Mounted, holder: Namespace) -> str:
+    remedy = f" (nsenter --target {holder.pid} --mount umount {mounted.path})"
+    return _unmounted(mounted, f"sh ({holder.pid}) at {mounted.path} in another mount namespace", remedy)
 
 
 def test_a_mount_held_by_another_namespace_names_it_and_stays_listed(
@@ -83,16 +107,152 @@ def test_a_mount_held_by_another_namespace_names_it_and_stays_listed(
     assert "no vfsd mount there" in failure(mounted.vfsd("umount", str(mounted.path)), 12)
 
 
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["at the same place", "elsewhere"])
-@pytest.mark.parametrize("held", ["namespace", "open file"])
-def test_mount_takes_back_a_scope_whose_mount_was_removed(
-    mount: MountFactory, redis_server: RedisServer, held: str, *, elsewhere: bool
+def _assert_held(mounted: Mounted, held_by: str, remedy: str = "") -> None:
+    """Unmount *mounted*, and assert that every command says that *held_by* holds it, and suggests *remedy*."""
+    line = _unmounted(mounted, held_by, remedy)
+    assert failure(mounted.vfsd("umount", "--timeout", "1", str(mounted.path)), 11) == line
+    (entry,) = statuses(mounted, mounted.path)
+    assert (entry["state"], entry["held_by"]) == ("detached", held_by)
+    assert f"detached, held by {held_by}; vfsd mount" in success(mounted.vfsd("status"))
+    assert failure(mounted.vfsd("umount", str(mounted.path)), 11) == line
+
+
+def test_a_namespace_that_a_file_keeps_is_named_with_the_way_out(
+    mount: MountFactory, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    mounted, file = mount(redis_server.url), tmp_path / "kept" / "name space"
+    with kept_namespace(mounted, file):
+        command = f"nsenter --mount={shlex.quote(str(file))} umount {mounted.path}"
+        _assert_held(mounted, f"a mount namespace without a process, which the file {file} keeps", f" ({command})")
+        wait_until(lambda: "is unmounted, but still in use" in mounted.log.read_text(), "the line in the log")
+        subprocess.run(["bash", "-c", command], check=True)
+        assert mounted.wait() == 0
+    assert statuses(mounted, mounted.path) == []
+
+
+def test_a_kept_namespace_without_the_mount_is_not_named(
+    mount: MountFactory, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    other, mounted = mount(redis_server.url), mount(redis_server.url)
+    with kept_namespace(other, tmp_path / "kept" / "other"), namespace(mounted.path) as holder:
+        success(mounted.vfsd("umount", "--lazy", str(mounted.path)))
+        assert failure(mounted.vfsd("umount", str(mounted.path)), 11) == _held(mounted, holder)
+
+
+_KEEPERS_FOR_NOBODY = """
+import os, sys
+from vfsd.host.keepers import keepers
+os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)
+print(*(keeper.describe() for keeper in keepers(*sys.argv[1:])), sep="\\n")
+"""
+
+
+def test_a_kept_namespace_that_the_user_may_not_enter_is_named_as_a_guess(
+    mount: MountFactory, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    mounted, file = mount(redis_server.url), tmp_path / "kept" / "file"
+    (device,) = [found.device for found in mounts_at(mounted.path)]
+    with kept_namespace(mounted, file):
+        success(mounted.vfsd("umount", "--lazy", str(mounted.path)))
+        command = [sys.executable, "-c", _KEEPERS_FOR_NOBODY, device, str(mounted.path)]
+        guesses = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert f"perhaps a mount namespace without a process, which the file {file} keeps\n" in guesses
+    assert mounted.wait() == 0
+
+
+def test_a_namespace_that_an_open_file_keeps_is_named_with_the_way_out(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
+    mounted = mount(redis_server.url)
+    with namespace(mounted.path) as holder:
+        kept = os.open(f"/proc/{holder.pid}/ns/mnt", os.O_RDONLY)
+    try:
+        file = f"/proc/{os.getpid()}/fd/{kept}"
+        command = f"nsenter --mount={file} umount {mounted.path}"
+        _assert_held(mounted, f"a mount namespace without a process, which the file {file} keeps", f" ({command})")
+        subprocess.run(["bash", "-c", command], check=True)
+        assert mounted.wait() == 0
+    finally:
+        os.close(kept)
+
+
+def test_what_holds_a_mount_and_cannot_be_seen_is_not_called_an_open_file(
+    mount: MountFactory, redis_server: RedisServer
+) -> None:
+    """A namespace that is under way through a socket: no process has it, and no file."""
+    mounted = mount(redis_server.url)
+    sending, receiving = socket.socketpair()
+    with sending, receiving:
+        with namespace(mounted.path) as holder:
+            kept = os.open(f"/proc/{holder.pid}/ns/mnt", os.O_RDONLY)
+        socket.send_fds(sending, [b"."], [kept])
+        os.close(kept)
+        _assert_held(mounted, UNSEEN)
+    assert mounted.wait() == 0
+
+
+@pytest.mark.parametrize(("program", "how"), [("hold_open", "which has a file"), ("sit_in", "whose current")])
+def test_after_a_lazy_unmount_the_program_that_uses_it_is_named(
+    mount: MountFactory, redis_server: RedisServer, program: str, how: str
+) -> None:
+    mounted = mount(redis_server.url)
+    target = mounted.path / "target"
+    target.mkdir()
+    with other_process(program, target) as holder:
+        holder.read_line()
+        success(mounted.vfsd("umount", "--lazy", str(mounted.path)))
+        with mounted.frozen():  # nothing asks the daemon
+            line = failure(mounted.vfsd("umount", str(mounted.path)), 11)
+            (entry,) = statuses(mounted, mounted.path)
+        assert entry["held_by"].startswith(f"{process_name(holder.pid)}, {how}")
+        assert line == _unmounted(mounted, entry["held_by"])
+    assert mounted.wait() == 0
+
+
+_MAP = """
+import mmap, os, sys
+descriptor = os.open(sys.argv[1], os.O_RDONLY)
+mapped = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
+os.close(descriptor)
+os.closerange(3, 64)
+print("mapped", flush=True)
+sys.stdin.read()
+"""
+"""Maps a file, and has no descriptor of it: Python's mapping has one of its own."""
+
+
+def test_after_a_lazy_unmount_a_program_that_maps_a_file_is_named(
+    mount: MountFactory, redis_server: RedisServer
 ) -> None:
     mounted = mount(redis_server.url)
     (mounted.path / "file").write_bytes(b"content")
-    holding = namespace(mounted.path) if held == "namespace" else other_process("hold_open", mounted.path / "file")
+    with subprocess.Popen(
+        [sys.executable, "-c", _MAP, mounted.path / "file"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"mapped\n"
+        success(mounted.vfsd("umount", "--lazy", str(mounted.path)))
+        (entry,) = statuses(mounted, mounted.path)
+        assert entry["held_by"] == f"{process_name(process.pid)}, which has a file of it open"
+    assert mounted.wait() == 0
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["at the same place", "elsewhere"])
+@pytest.mark.parametrize("held", ["namespace", "kept namespace", "open file"])
+def test_mount_takes_back_a_scope_whose_mount_was_removed(
+    mount: MountFactory, redis_server: RedisServer, tmp_path: Path, held: str, *, elsewhere: bool
+) -> None:
+    mounted = mount(redis_server.url)
+    (mounted.path / "file").write_bytes(b"content")
+    holding: AbstractContextManager[Namespace | OtherProcess | None]
+    if held == "open file":
+        holding = other_process("hold_open", mounted.path / "file")
+    elif held == "namespace":
+        holding = namespace(mounted.path)
+    else:
+        holding = kept_namespace(mounted, tmp_path / "kept" / "file")
     with holding as holder:
-        if not isinstance(holder, Namespace):
+        if isinstance(holder, OtherProcess):
             assert holder.read_line() == "open"
         success(mounted.vfsd("umount", "--lazy", str(mounted.path)))
         (entry,) = statuses(mounted, mounted.path)

@@ -7,16 +7,18 @@ import click
 
 from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_seconds
+from vfsd.client.connection import NoAnswer, ask
 from vfsd.errors import MountBusy, MountpointError, NotMounted, UncleanEnd
 from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
 from vfsd.host.daemons import Detached, detached_at, has_ended, serving_process
-from vfsd.host.holders import held_elsewhere
+from vfsd.host.keepers import keepers
+from vfsd.shell import quoted
 
 _PAUSE_SECONDS = 0.02
-_LOOK_SECONDS = 0.2
+_LOOK_SECONDS = 1.0
 _HELD_SECONDS = 10.0
-"""How long another mount namespace may hold the mount before that is an error: many live for a moment only."""
+"""How long something may hold the removed mount before that is an error: many namespaces live for a moment only."""
 
 
 @click.command()
@@ -80,21 +82,44 @@ def _wait_until_gone(mount: mountpoints.Mount, deadline: float) -> None:
 
 
 def _wait_for_end(mount: mountpoints.Mount, process: tuple[int, int], deadline: float) -> None:
-    """Wait until the daemon *process* has ended. Raises MountBusy if another mount namespace keeps it alive."""
+    """Wait until the daemon *process* has ended. Raises MountBusy if something keeps it alive."""
     pid, descriptor = process
-    patience = time.monotonic() + _HELD_SECONDS
+    patience = min(deadline, time.monotonic() + _HELD_SECONDS)
     while not has_ended(descriptor, min(_LOOK_SECONDS, deadline - time.monotonic())):
-        if time.monotonic() > min(patience, deadline):
-            _raise_if_held_elsewhere(mount, pid)
+        if time.monotonic() > patience:
+            _raise_if_held(mount, pid)
         if time.monotonic() > deadline:
             raise UncleanEnd(
-                f"unmounted, but the daemon (pid {pid}) has not ended: a mount namespace of another user, or one"
-                " without a process, may still hold the mount; vfsd mount takes the scope back; otherwise see its log"
+                f"unmounted, but the daemon (pid {pid}) has not ended, and does not answer: it is stopped, or busy with"
+                " what is left to store; see its log"
             )
 
 
-def _raise_if_held_elsewhere(mount: mountpoints.Mount, pid: int) -> None:
-    """Raise MountBusy, with the ways out, if another mount namespace has *mount*, which daemon *pid* serves."""
-    registration, elsewhere = registrations.registered(mount.mountpoint), held_elsewhere(mount.device)
-    if elsewhere and registration is not None:
-        raise MountBusy(Detached(registration, pid, elsewhere).describe())
+def _raise_if_held(mount: mountpoints.Mount, pid: int) -> None:
+    """Raise MountBusy, with the ways out, if something keeps the file system of *mount* alive, which *pid* serves."""
+    _raise_if_bound(mount, pid)
+    registration = registrations.registered(mount.mountpoint)
+    if registration is not None:
+        daemon = Detached(registration, pid, keepers(mount.device, mount.mountpoint))
+        if any(keeper.certain for keeper in daemon.keepers) or _serves(registration):
+            raise MountBusy(daemon.describe())
+
+
+def _raise_if_bound(mount: mountpoints.Mount, pid: int) -> None:
+    """Raise MountBusy if the file system of *mount* has another mountpoint in this namespace (``mount --bind``)."""
+    others = [other.mountpoint for other in mountpoints.mounts() if other.device == mount.device]
+    if others:
+        remedies = " && ".join(f"vfsd umount {quoted(other)}" for other in others)
+        raise MountBusy(
+            f"{mount.mountpoint} is unmounted, but its daemon (pid {pid}) goes on: it is also mounted at"
+            f" {', '.join(others)}; unmount that too: {remedies}"
+        )
+
+
+def _serves(registration: registrations.Registration) -> bool:
+    """Return whether the daemon still answers. It stops that when the kernel has given its file system up."""
+    try:
+        ask(registrations.socket_of(registration), "info")
+    except NoAnswer:
+        return False
+    return True

@@ -22,11 +22,12 @@ from vfsd.daemon.collector import keep_pauses_short
 from vfsd.daemon.freed_memory import FreedMemory
 from vfsd.daemon.mounted import MountedScope, build
 from vfsd.daemon.notify import StartupReporter
+from vfsd.daemon.presence import is_at, tell_if_removed
 from vfsd.daemon.task_dump import describe_tasks
 from vfsd.errors import ScopeMissing, StoreError, UncleanEnd, VfsdError
 from vfsd.fuse.session import FuseSession, check_device
 from vfsd.host import registrations
-from vfsd.host.mount_table import Mount, mount_at
+from vfsd.host.mount_table import mount_at
 from vfsd.scope.hydrate import hydrate
 from vfsd.scope.volume import Backing, Volume
 from vfsd.seeds.sources import SeedSource, read_sources
@@ -169,13 +170,15 @@ class Daemon:
                 freed = FreedMemory(mounted.memory, mounted.tree)
                 nursery.start_soon(freed.keep_freeing)
                 nursery.start_soon(freed.keep_returning)
+                if mount is not None:
+                    nursery.start_soon(tell_if_removed, mount)
                 serving = partial(control.serve, handlers=operations, room=volume.check_memory)
                 async with _control_socket(self._registration(volume.store_label), serving, nursery):
                     nursery.start_soon(self._announce, mounted)
                     await self._serve_until_stopped(session)
                 nursery.cancel_scope.cancel()
         finally:
-            session.close(unmount=_is_at(self._config.mountpoint, mount))
+            session.close(unmount=is_at(self._config.mountpoint, mount))
 
     async def _serve_until_stopped(self, session: FuseSession) -> None:
         self._stop = session.stop
@@ -224,14 +227,6 @@ async def _control_socket(
         yield
     finally:
         registrations.unregister(registration.mountpoint)
-
-
-def _is_at(mountpoint: str, mount: Mount | None) -> bool:
-    """Return whether *mount* is still at *mountpoint*: after a lazy unmount another daemon may have mounted there."""
-    try:
-        return mount_at(mountpoint) == mount
-    except OSError:  # no file descriptor left
-        return True
 
 
 def _go_on_ending() -> None:

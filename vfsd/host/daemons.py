@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vfsd.errors import MountBusy
 from vfsd.host import registrations
-from vfsd.host.holders import HeldElsewhere, held_elsewhere
+from vfsd.host.keepers import UNSEEN, Keeper, keepers
 from vfsd.host.mount_table import mounts
 from vfsd.host.registrations import Registration
 
@@ -49,20 +49,20 @@ def has_ended(descriptor: int, seconds: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """A living daemon whose mount is in no mount table that it sees, and where other namespaces still have it."""
+    """A living daemon whose mount is in no mount table that it sees, and what is known to keep it alive."""
 
     registration: Registration
     pid: int
-    elsewhere: list[HeldElsewhere]
+    keepers: list[Keeper]
 
     @property
     def held_by(self) -> str:
         """What keeps the daemon alive, for people."""
-        return ", ".join(place.describe() for place in self.elsewhere) or "a program that has a file of it open"
+        return ", ".join(keeper.describe() for keeper in self.keepers) or UNSEEN
 
     def describe(self) -> str:
         """Return what the operator has to know, and the ways out."""
-        remedies = "".join(f" ({place.remedy()})" for place in self.elsewhere)
+        remedies = "".join(f" ({remedy})" for keeper in self.keepers if (remedy := keeper.remedy()))
         return (
             f"{self.registration.mountpoint} is unmounted here, but its daemon (pid {self.pid}) goes on: held"
             f" by {self.held_by}; end that{remedies}, or let vfsd mount take scope {self.registration.scope} back"
@@ -91,7 +91,7 @@ def detached() -> Iterator[Detached]:
         if registration.device and registration.device not in here:
             pid = _pid_of(registration)
             if pid is not None and not _sees(pid, registration.device):
-                yield Detached(registration, pid, held_elsewhere(registration.device))
+                yield Detached(registration, pid, keepers(registration.device, registration.mountpoint))
 
 
 def detached_at(mountpoint: str) -> Detached | None:

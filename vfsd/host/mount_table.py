@@ -17,13 +17,17 @@ _USER = re.compile(rb"(?:^|,)user_id=([0-9]+)")
 
 
 class Mount(NamedTuple):
-    """A line of the mount table. *device* is ``major:minor``. *user* is the uid that mounted it, if it is a FUSE."""
+    """A line of the mount table. *device* is ``major:minor``. *user* is the uid that mounted it, if it is a FUSE.
+
+    *root* is what of the file system is mounted there: a directory, or the name of a namespace (``mnt:[4026532178]``).
+    """
 
     mountpoint: str
     fstype: str
     source: str
     device: str
     user: int | None
+    root: str
 
     @property
     def scope(self) -> str | None:
@@ -41,7 +45,8 @@ def _parsed(line: bytes) -> Mount:
     before, _, after = line.partition(b" - ")
     fields, (fstype, source, options, *_) = before.split(b" "), after.split(b" ")
     user = _USER.search(options)
-    return Mount(_text(fields[4]), _text(fstype), _text(source), _text(fields[2]), int(user[1]) if user else None)
+    mounted_by = int(user[1]) if user else None
+    return Mount(_text(fields[4]), _text(fstype), _text(source), _text(fields[2]), mounted_by, _text(fields[3]))
 
 
 def _text(raw: bytes) -> str:
