@@ -115,6 +115,9 @@ def _assert_held(mounted: Mounted, held_by: str, remedy: str = "") -> None:
     assert (entry["state"], entry["held_by"]) == ("detached", held_by)
     assert f"detached, held by {held_by}; vfsd mount" in success(mounted.vfsd("status"))
     assert failure(mounted.vfsd("umount", str(mounted.path)), 11) == line
+    assert (
+        failure(mounted.vfsd("destroy", "--yes", mounted.scope), 7) == f"scope {mounted.scope} is still in use: {line}"
+    )
 
 
 def test_a_namespace_that_a_file_keeps_is_named_with_the_way_out(
@@ -235,6 +238,22 @@ def test_after_a_lazy_unmount_a_program_that_maps_a_file_is_named(
         (entry,) = statuses(mounted, mounted.path)
         assert entry["held_by"] == f"{process_name(process.pid)}, which has a file of it open"
     assert mounted.wait() == 0
+
+
+@pytest.mark.parametrize("kind", ["redis", "sqlite"])
+def test_destroy_names_who_keeps_a_scope_that_is_unmounted(
+    mount: MountFactory, redis_server: RedisServer, tmp_path: Path, kind: str
+) -> None:
+    mounted = mount(redis_server.url if kind == "redis" else f"sqlite:{tmp_path}/scopes.db")
+    (mounted.path / "file").touch()
+    with other_process("hold_open", mounted.path / "file") as holder:
+        assert holder.read_line() == "open"
+        success(mounted.vfsd("umount", "--lazy", str(mounted.path)))
+        line = failure(mounted.vfsd("destroy", "--yes", mounted.scope), 7)
+        held_by = f"{process_name(holder.pid)}, which has a file of it open"
+        assert line == f"scope {mounted.scope} is still in use: {_unmounted(mounted, held_by)}"
+    assert mounted.wait() == 0
+    assert success(mounted.vfsd("destroy", "--yes", mounted.scope)) == f"destroyed scope {mounted.scope}\n"
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["at the same place", "elsewhere"])

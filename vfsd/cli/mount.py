@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import click
 
+from vfsd.cli.detached import detached_owners
 from vfsd.cli.output import say
 from vfsd.cli.parsing import (
     MOST,
@@ -29,13 +30,11 @@ from vfsd.cli.parsing import (
     parse_store,
 )
 from vfsd.cli.store_option import store_options
-from vfsd.client.connection import NoAnswer, ask
 from vfsd.config import DirectoryMtime, MountConfig
 from vfsd.daemon.process import run_detached, run_foreground
 from vfsd.errors import MountpointError
 from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
-from vfsd.host.daemons import detached
 from vfsd.seeds.sources import check_sources
 from vfsd.store.url import hidden, with_absolute_path
 from vfsd.tree.change import Limits
@@ -237,20 +236,10 @@ def _take_back(config: MountConfig) -> None:
     """
     if config.read_only:
         return
-    for daemon in detached():
-        registration = daemon.registration
-        if (registration.scope, registration.store) == (config.scope, hidden(config.store)) and _writes(registration):
-            daemon.end()
-            held = f"its daemon (pid {daemon.pid}) was unmounted, but held by {daemon.held_by}"
-            say(f"took scope {config.scope} back: {held}", err=True)
-
-
-def _writes(registration: registrations.Registration) -> bool:
-    """Return whether the daemon of *registration* has a claim, as far as it tells."""
-    try:
-        return not ask(registrations.socket_of(registration), "info")["read_only"]
-    except NoAnswer:
-        return True
+    for daemon in detached_owners(config.scope, config.store):
+        daemon.end()
+        held = f"its daemon (pid {daemon.pid}) was unmounted, but held by {daemon.held_by}"
+        say(f"took scope {config.scope} back: {held}", err=True)
 
 
 def _check_no_seeds(config: MountConfig) -> None:

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 import click
 import trio
 
+from vfsd.cli.detached import detached_owners
 from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_scope, parse_store
 from vfsd.cli.store_option import store_options
-from vfsd.errors import ScopeDamaged
+from vfsd.errors import ScopeBusy, ScopeDamaged
 from vfsd.store.base import ScopeSummary, Store, StoreOptions
 from vfsd.store.url import open_store
 
@@ -65,8 +66,19 @@ def destroy(scope: str, store: str | None, store_password_file: str | None, yes:
     name, url = parse_scope(scope), parse_store(store, store_password_file)
     if not yes:
         click.confirm(f"Delete all files of scope {name} for good?", abort=True)
-    _with_store(url, lambda opened: opened.drop(name))
+    try:
+        _with_store(url, lambda opened: opened.drop(name))
+    except ScopeBusy:
+        _raise_if_detached(name, url)
+        raise
     say(f"destroyed scope {name}")
+
+
+def _raise_if_detached(scope: str, url: str) -> None:
+    """Raise ScopeBusy, with the ways out, if *scope* cannot be unmounted any more: somebody keeps its removed mount."""
+    daemon = next(detached_owners(scope, url), None)
+    if daemon is not None:
+        raise ScopeBusy(f"scope {scope} is still in use: {daemon.describe()}")
 
 
 def _with_store(url: str, use: Callable[[Store], Awaitable[T]]) -> T:
