@@ -340,6 +340,8 @@ class RedisClaim(Claim):
         self._doubt = doubt = UnansweredTransaction(f"lost the store {label} during a commit: {lost}", seq, changes)
         _log.warning("%s", doubt)
         self._connection.drop(doubt)
+        if self._connection.is_lost:  # no other connection will find out
+            self.abandon()
         with trio.move_on_at(deadline):
             stored = await doubt.settled()
             if self._connection.is_lost:

@@ -135,12 +135,18 @@ class RespConnection:
             raise ConnectionLost(str(error) or type(error).__name__) from error
         except trio.TooSlowError:
             raise ConnectionLost("no answer in time") from None
+        except trio.ClosedResourceError:
+            raise ConnectionLost("closed, because it is of no more use") from None
         except trio.Cancelled:  # the next call would read the replies that are still on their way
             self.close()
             raise
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the socket. A call that is under way fails at once with ConnectionLost.
+
+        Trio must know: the next socket that is opened may get the same descriptor, for which a task would still wait.
+        """
+        trio.lowlevel.notify_closing(self._socket)
         self._socket.close()
 
     def _poll(self) -> None:
