@@ -20,10 +20,20 @@ from tests.support.servers import RedisServer
 from vfsd.host.keepers import UNSEEN
 from vfsd.host.processes import process_name
 
-_OTHERS = """
-awk -v keep="$0" '$3 == "fuse.vfsd" && $2 != keep { print $2 }' /proc/mounts | xargs -r -n1 umount -l
+_OTHERS = r"""
+import re, subprocess, sys
+from pathlib import Path
+
+def decoded(field):
+    return re.sub(rb"\\([0-7]{3})", lambda match: bytes([int(match[1], 8)]), field)
+
+for line in Path("/proc/mounts").read_bytes().split(b"\n")[:-1]:
+    source, path, kind = map(decoded, line.split(b" ")[:3])
+    if kind == b"fuse.vfsd" and sys.argv[1].encode() not in (source, path):
+        subprocess.run(["umount", "-l", path], check=False, stderr=subprocess.DEVNULL)
 """
-"""Removes from a namespace the mounts of other programs of this machine, which it would keep busy."""
+"""Removes from a namespace the mounts of other programs of this machine, which it would keep busy: all but one, which
+is named by its source or its path."""
 
 
 class Namespace:
@@ -45,8 +55,19 @@ class Namespace:
 @contextmanager
 def namespace(keep: Path, script: str = "", propagation: str = "private") -> Iterator[Namespace]:
     """Start a mount namespace that has the mount at *keep* as *script* leaves it."""
-    program = f"{_OTHERS}\n{script}\necho ready; read end"
-    command = ["unshare", "--mount", "--propagation", propagation, "sh", "-ec", program, str(keep)]
+    program = f'"$1" -c "$2" "$0"\n{script}\necho ready; read end'
+    command = [
+        "unshare",
+        "--mount",
+        "--propagation",
+        propagation,
+        "sh",
+        "-ec",
+        program,
+        str(keep),
+        sys.executable,
+        _OTHERS,
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -63,8 +84,7 @@ def kept_namespace(mounted: Mounted, file: Path) -> Iterator[None]:
     file.touch()
     subprocess.run(["mount", "--bind", file.parent, file.parent], check=True)
     subprocess.run(["mount", "--make-private", file.parent], check=True)  # the kernel demands that of the place
-    others = """awk -v keep="$0" '$3 == "fuse.vfsd" && $1 != keep { print $2 }' /proc/mounts | xargs -r -n1 umount -l"""
-    command = ["unshare", f"--mount={file}", "--propagation", "private", "sh", "-c", f"{others}; true"]
+    command = ["unshare", f"--mount={file}", "--propagation", "private", sys.executable, "-c", _OTHERS]
     try:
         subprocess.run([*command, f"vfsd:{mounted.scope}"], check=True)
         yield
