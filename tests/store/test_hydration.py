@@ -103,6 +103,18 @@ async def test_a_chunk_with_a_wrong_size_or_outside_its_file_is_damage(chunks: d
     assert tree.content_bytes == len(b"sound")
 
 
+async def test_a_last_chunk_longer_than_its_file_is_damage() -> None:
+    """If the file grows later, its end must be zeros."""
+    store = MemoryStore()
+    claim = await _fill(store)
+    ops: tuple[Op, ...] = (PutInode(4, FILE._replace(size=CHUNK_SIZE + 100)), PutChunks(4, {0: b"x", 1: b"x" * 101}))
+    await claim.commit(Change(ops, grows=True))
+    with pytest.raises(ScopeDamaged, match="1 damaged records: chunk 1 of inode 4: it lies outside the file's 16484"):
+        await hydrate(store, "scope", _ignore_progress)
+    tree = await hydrate(store, "scope", _ignore_progress, salvage=True)
+    assert tree.inodes[4].chunks == {0: b"x"}
+
+
 async def test_a_chunk_of_a_directory_is_damage() -> None:
     store = MemoryStore()
     claim = await _fill(store)

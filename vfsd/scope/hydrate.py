@@ -9,7 +9,7 @@ import gc
 import logging
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import TypeAlias
@@ -18,7 +18,17 @@ import trio
 
 from vfsd.errors import ScopeChanged, ScopeDamaged
 from vfsd.store.base import Batch, Damage, Record, Store
-from vfsd.tree.change import CHUNK_SIZE, ROOT, Attributes, DropChunks, DropEntry, PutChunks, PutEntry, PutInode
+from vfsd.tree.change import (
+    CHUNK_SIZE,
+    ROOT,
+    Attributes,
+    Chunk,
+    DropChunks,
+    DropEntry,
+    PutChunks,
+    PutEntry,
+    PutInode,
+)
 from vfsd.tree.inode import Inode
 from vfsd.tree.tree import Tree
 
@@ -109,19 +119,18 @@ class _TreeBuilder:
             inode = self.tree.inodes.get(op.ino)
             if inode is None:
                 self._damaged(op, f"there is no inode {op.ino}")
-            elif inode.attributes.is_regular and max(op.chunks) * CHUNK_SIZE < inode.attributes.size:
+            elif inode.attributes.is_regular and _end(op.chunks, max(op.chunks)) <= inode.attributes.size:
                 yield op
             else:
-                yield PutChunks(
-                    op.ino, {number: op.chunks[number] for number in op.chunks if self._is_within(inode, number)}
-                )
+                sound = {number: chunk for number, chunk in op.chunks.items() if self._is_within(inode, op, number)}
+                yield PutChunks(op.ino, sound)
 
-    def _is_within(self, inode: Inode, number: int) -> bool:
-        """Whether the chunk with this *number* lies within its file. A later growth would reveal it."""
+    def _is_within(self, inode: Inode, op: PutChunks, number: int) -> bool:
+        """Whether the chunk with this *number* ends within its file. A later growth would reveal what is outside."""
         size = inode.attributes.size if inode.attributes.is_regular else 0
-        if number * CHUNK_SIZE < size:
+        if _end(op.chunks, number) <= size:
             return True
-        return self._damaged(PutChunks(inode.ino, {number: b""}), f"it lies outside the file's {size} bytes")
+        return self._damaged(PutChunks(op.ino, {number: b""}), f"it lies outside the file's {size} bytes")
 
     def finish(self) -> Tree:
         """Add the entries, and check that every inode has as many links as it records. Return the tree.
@@ -209,3 +218,8 @@ class _TreeBuilder:
     def _damaged(self, record: Record, why: str) -> bool:
         self.damages.append(Damage(self._key_of(record), why))
         return False
+
+
+def _end(chunks: Mapping[int, Chunk], number: int) -> int:
+    """Return where in its file the chunk with this *number* ends."""
+    return number * CHUNK_SIZE + len(chunks[number])

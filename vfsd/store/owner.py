@@ -62,16 +62,19 @@ class Owner:
         return f"host {self.host}, pid {self.pid}, at {self.mountpoint}, since {age} s ago"
 
 
-def from_json(text: str | bytes) -> Owner:
-    """Return the owner that *text* describes. Fields that a newer vfsd added are ignored. Raises ScopeDamaged."""
+def from_json(text: str | bytes, where: str = "") -> Owner:
+    """Return the owner that *text* describes. Fields that a newer vfsd added are ignored.
+
+    Raises ScopeDamaged, which begins with *where*: the key of the record, and a colon.
+    """
     try:
         record = json.loads(text)
         owner = Owner(**{field.name: record[field.name] for field in fields(Owner)})
         _check(owner)
     except KeyError as error:
-        raise ScopeDamaged(f"the owner record lacks {error}: {_quoted(text)}; {_REMEDY}") from None
+        raise ScopeDamaged(f"{where}the owner record lacks {error}: {_quoted(text)}; {_REMEDY}") from None
     except (ValueError, TypeError, RecursionError) as error:
-        raise ScopeDamaged(f"the owner record cannot be read ({error}): {_quoted(text)}; {_REMEDY}") from None
+        raise ScopeDamaged(f"{where}the owner record cannot be read ({error}): {_quoted(text)}; {_REMEDY}") from None
     return owner
 
 

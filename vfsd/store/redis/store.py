@@ -234,7 +234,7 @@ async def _in_thread(call: Callable[[], T]) -> T:
 
 def _raise_if_alive(scope: str, owner_json: bytes | None) -> None:
     """Raise ScopeBusy, with a remedy, if the owner may be alive. Raises ScopeDamaged if nobody knows who that is."""
-    owner = from_json(owner_json or b"")
+    owner = from_json(owner_json or b"", f"{Keys(scope).scope.decode()} field owner: ")
     if not owner.is_gone():
         raise ScopeBusy(
             f"scope {scope} is mounted: {owner.describe()}; unmount it there,"

@@ -68,7 +68,7 @@ class ScopeRow(NamedTuple):
             return None
         if not 0 < self.lease_ns - clock.now() <= _LEASE_NS:
             return owners.living_here(self.owner)
-        owner = owners.from_json(self.owner)
+        owner = owners.from_json(self.owner, f"scopes {self.name} owner: ")
         return None if owner.is_gone() else owner
 
     def raise_if_held(self) -> None:
