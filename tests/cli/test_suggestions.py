@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_namespaces import kept_namespace
 from tests.mount.other_process import other_process
 from tests.support.cli import failure, mounts_at, success
 from tests.support.mounted import Mounted, MountFactory
 from tests.support.names import ODD
+from tests.support.namespaces import kept_namespace
 from tests.support.servers import RedisServer
 from vfsd.printable import printable
 
