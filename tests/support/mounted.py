@@ -33,6 +33,12 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.01)  # the interval between two checks
 
 
+def _is_stopped(pid: int) -> bool:
+    """Return whether all threads of *pid* are stopped (state T of :manpage:`proc_pid_stat(5)`)."""
+    threads = Path(f"/proc/{pid}/task").glob("*/stat")
+    return all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in threads)
+
+
 class Mounted:
     """A mount of *scope* in *store* at *path*, served by ``vfsd mount --foreground`` with *options*."""
 
@@ -109,9 +115,10 @@ class Mounted:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop the daemon process during the block (SIGSTOP)."""
+        """Stop the daemon process during the block (SIGSTOP). All its threads have stopped first."""
         os.kill(self.pid, signal.SIGSTOP)
         try:
+            wait_until(lambda: _is_stopped(self.pid), "the daemon to stop")
             yield
         finally:
             os.kill(self.pid, signal.SIGCONT)

@@ -78,6 +78,10 @@ class DurableBackend(Backend):
     def lease_end(self, scope: str) -> int:
         """Return when the lease ends (ns, wall clock). The result may be late by the duration of the query."""
 
+    def is_locked(self) -> bool:
+        """Return whether some process is in the middle of a change, so nobody else can change anything."""
+        return False
+
     @abc.abstractmethod
     def leftover_data(self, scope: str) -> list[str]:
         """Return the names of the tables or keys that still have data of the destroyed *scope*."""
@@ -118,6 +122,14 @@ class SqliteBackend(DurableBackend):
         with closing(sqlite3.connect(self.path)) as connection:
             row = connection.execute("SELECT lease_ns FROM scopes WHERE name = ?", (scope,)).fetchone()
         return int(row[0])
+
+    def is_locked(self) -> bool:
+        with closing(sqlite3.connect(self.path, timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+        return False
 
     def leftover_data(self, scope: str) -> list[str]:
         with closing(sqlite3.connect(self.path)) as connection:
