@@ -16,6 +16,7 @@ from functools import partial
 
 import pyfuse3
 
+from vfsd import clock
 from vfsd.errors import FsError
 from vfsd.fuse.handles import Handles, Listing, OpenFile
 from vfsd.fuse.kernel_cache import FuseKernelCache
@@ -23,12 +24,13 @@ from vfsd.fuse.replies import Replies
 from vfsd.scope.volume import Volume
 from vfsd.tree.draft import NAME_MAX
 from vfsd.tree.inode import FIRST_COOKIE, Inode
-from vfsd.tree.plan_attributes import NewAttributes
+from vfsd.tree.plan_attributes import NOW, NewAttributes, NewTime
 from vfsd.tree.plan_names import EntryKey, NewInode
 
 _log = logging.getLogger(__name__)
 
 _SUPERUSER = 0
+_XATTR_NAMESPACES = (b"user.", b"trusted.", b"security.")
 _BLOCK = 4096
 _BYTES_PER_FILE = 1024
 """Roughly what a small file takes in a store. It turns free bytes into free inodes for ``df -i``."""
@@ -87,8 +89,8 @@ class Operations(pyfuse3.Operations):
             uid=attr.st_uid if fields.update_uid else None,
             gid=attr.st_gid if fields.update_gid else None,
             size=attr.st_size if fields.update_size else None,
-            atime_ns=attr.st_atime_ns if fields.update_atime else None,
-            mtime_ns=attr.st_mtime_ns if fields.update_mtime else None,
+            atime_ns=_new_time(attr.st_atime_ns) if fields.update_atime else None,
+            mtime_ns=_new_time(attr.st_mtime_ns) if fields.update_mtime else None,
         )
         return self._replies.show(await self._volume.setattr(inode, new))
 
@@ -294,11 +296,19 @@ class Operations(pyfuse3.Operations):
         await self._volume.removexattr(inode, name)
 
     def _check_xattr(self, name: bytes = b"") -> None:
-        """Raise ENOSYS unless attributes are enabled, EOPNOTSUPP for ACLs: stored but not enforced, they would lie."""
+        """Raise ENOSYS unless attributes are enabled, EOPNOTSUPP for a namespace that is not kept.
+
+        ACLs (``system.``) are not: stored but not enforced, they would lie.
+        """
         if not self.has_xattrs:
             raise FsError(errno.ENOSYS)
-        if name.startswith(b"system."):
+        if name and not name.startswith(_XATTR_NAMESPACES):
             raise FsError(errno.EOPNOTSUPP)
+
+
+def _new_time(time_ns: int) -> NewTime:
+    """Return a time that the kernel wants to have set: what it means as "now" is the time of the change."""
+    return NOW if clock.is_kernel_now(time_ns) else time_ns
 
 
 def _is_member(ctx: pyfuse3.RequestContext, gid: int) -> bool:

@@ -73,6 +73,10 @@ class Hook:
         """Return the inodes below *directory* that a rename of it also touches."""
         return ()
 
+    def must_wait(self, inos: tuple[int, ...], now_ns: int) -> bool:
+        """Whether a change of *inos*, which are locked, must not have the time *now_ns* yet, but soon may."""
+        return False
+
     def additions(self, change: Change, now_ns: int) -> tuple[Op, ...]:
         """Return operations that must be part of *change*, planned for *now_ns*. They come before its own.
 

@@ -12,7 +12,7 @@ What else takes part in a change is a hook (:mod:`vfsd.scope.hooks`). The pipeli
 
 import errno
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -24,6 +24,7 @@ from vfsd.scope.background import BackgroundTasks
 from vfsd.scope.hooks import NOTHING, Effects, Hook, KernelCache, Mutation, Plan, Touched, Usage
 from vfsd.scope.inode_locks import InodeLocks
 from vfsd.scope.quota import Quota
+from vfsd.scope.stamps import Stamps
 from vfsd.store.base import Claim
 from vfsd.tree.change import Change, DropEntry, Op, PutEntry
 from vfsd.tree.tree import Tree
@@ -52,8 +53,9 @@ class _Accepted(NamedTuple):
 class Pipeline:
     """Makes the changes of *tree* under *claim*. Without a claim every change fails with EROFS.
 
-    *hooks* take part in every change, in this order. *kernel* is told of changes that it did not ask for. *background*
-    runs what outlives a request. ``last_error`` is when (ns) and how the store last failed.
+    *hooks* take part in every change, in this order. *stamps* gives each change its time. *kernel* is told of changes
+    that it did not ask for. *background* runs what outlives a request. ``last_error`` is when (ns) and how the store
+    last failed.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 (the parts of a volume, built once and in one place)
@@ -62,6 +64,7 @@ class Pipeline:
         claim: Claim | None,
         quota: Quota,
         hooks: Sequence[Hook],
+        stamps: Stamps,
         kernel: KernelCache,
         background: BackgroundTasks,
     ) -> None:
@@ -70,6 +73,7 @@ class Pipeline:
         self._claim = claim
         self._quota = quota
         self._hooks = hooks
+        self._stamps = stamps
         self._waking = frozenset[bytes]().union(*(hook.wakes_on for hook in hooks))
         self._kernel = kernel
         self._background = background
@@ -116,7 +120,9 @@ class Pipeline:
         while True:
             inos = await self._locks.acquire(partial(self._touched, touched, more))
             try:
-                now_ns = clock.now()
+                if self._must_wait(inos):
+                    await self._until_distinct(inos)
+                now_ns = self._stamps.next()
                 change = plan(now_ns)
                 added = self._additions(change, now_ns)
                 if not added:
@@ -128,6 +134,20 @@ class Pipeline:
                 self._locks.release(inos)
                 raise
             self._locks.release(inos)
+
+    async def _until_distinct(self, inos: tuple[int, ...]) -> None:
+        """Wait, below two milliseconds, until a change of *inos* gets times that nobody can take for those shown.
+
+        *inos* stay locked. The loop goes on with other requests; a timer would be too coarse for such a short wait.
+        """
+        while self._must_wait(inos):
+            await trio.lowlevel.checkpoint()
+
+    def _must_wait(self, inos: tuple[int, ...]) -> bool:
+        for hook in self._hooks:  # noqa: SIM110 (a generator is another call)
+            if hook.active and hook.must_wait(inos, clock.now()):
+                return True
+        return False
 
     def _touched(self, touched: Touched, more: tuple[int, ...]) -> tuple[int, ...]:
         """Return what is *touched*, and *more*, and what hooks touch because of that."""
@@ -250,6 +270,8 @@ class Pipeline:
         """
         inos = await self._locks.acquire(lambda: self._touched_by_plan(plan))
         try:
+            if self._must_wait(inos):
+                await self._until_distinct(inos)
             effects = self._unstored(plan)
             self._quota.check_memory(effects.memory)
             self._apply(effects, inos)  # no follow-up is possible: nothing ran between planning and applying
@@ -260,16 +282,24 @@ class Pipeline:
         return effects
 
     def _unstored(self, plan: Callable[[int], EffectsT]) -> EffectsT:
-        now_ns = clock.now()
+        now_ns = self._stamps.next()
         effects = plan(now_ns)
         added = self._additions(effects.memory, now_ns)
         effects.memory = Change((*added, *effects.memory.ops), effects.memory.grows)
         return effects
 
     def _touched_by_plan(self, plan: Callable[[int], Effects]) -> tuple[int, ...]:
-        named = _named(self._unstored(plan).memory.ops)
-        present = tuple(ino for ino in named if ino in self._tree.inodes)
+        ops = self._unstored(plan).memory.ops
+        present = tuple(ino for ino in (*_named(ops), *self._replaced(ops)) if ino in self._tree.inodes)
         return self._touched(lambda: present, ())
+
+    def _replaced(self, ops: Sequence[Op]) -> Iterator[int]:
+        """Yield the inodes that a name in *ops* leads to now. They may be stored, and only be hidden."""
+        for op in ops:
+            if isinstance(op, PutEntry) and op.parent in self._tree.inodes:
+                child = self._tree.child(op.parent, op.name)
+                if child is not None:
+                    yield child.ino
 
     async def truncate(self, ino: int, plan: Plan) -> bool:
         """Empty file *ino* in memory as *plan* says. Return whether the store must still get that. Raises FsError.

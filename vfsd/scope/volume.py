@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from vfsd import clock
 from vfsd.errors import FsError, StoreError
 from vfsd.scope.background import BackgroundTasks
 from vfsd.scope.deferred import DeferredWrites
@@ -18,6 +17,7 @@ from vfsd.scope.hooks import NOTHING, Hook, KernelCache, NoKernelCache, Plan, To
 from vfsd.scope.memory_limit import MemoryLimit
 from vfsd.scope.pipeline import EffectsT, Pipeline
 from vfsd.scope.quota import Quota
+from vfsd.scope.stamps import Stamps
 from vfsd.store.base import Capacity, Claim, Store
 from vfsd.tree.change import ROOT, Attributes, Change, Limits, PutInode
 from vfsd.tree.chunks import read_chunks
@@ -72,7 +72,8 @@ class Volume:
         self._deferred = deferred or DeferredWrites(tree)
         self._hooks = (*hooks, self._deferred)
         quota = Quota(tree, self.limits, self._memory, self._unstored)
-        self._pipeline = Pipeline(tree, self._claim, quota, self._hooks, kernel, self._background)
+        stamps = Stamps(max((inode.attributes.ctime_ns for inode in tree.inodes.values()), default=0))
+        self._pipeline = Pipeline(tree, self._claim, quota, self._hooks, stamps, kernel, self._background)
         self._is_retired = False
         self._capacity = Capacity(0, 0)
         self._used_then = 0
@@ -283,9 +284,12 @@ class Volume:
 
     async def make_root(self, uid: int, gid: int) -> None:
         """Make the root directory of a new scope, owned by *uid* and *gid*."""
-        now_ns = clock.now()
-        root = Attributes(stat.S_IFDIR | 0o755, 2, uid, gid, 0, 0, now_ns, now_ns, now_ns)
-        await self.change(lambda: (ROOT,), lambda _now_ns: Change((PutInode(ROOT, root),), grows=True))
+
+        def plan(now_ns: int) -> Change:
+            root = Attributes(stat.S_IFDIR | 0o755, 2, uid, gid, 0, 0, now_ns, now_ns, now_ns)
+            return Change((PutInode(ROOT, root),), grows=True)
+
+        await self.change(lambda: (ROOT,), plan)
 
     async def sync(self, ino: int = ROOT) -> None:
         """Make *ino* as safe as fsync promises: store its truncation, then do the store's fsync. Raises StoreError."""

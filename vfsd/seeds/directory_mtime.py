@@ -18,7 +18,7 @@ from vfsd.seeds.below import and_above
 from vfsd.seeds.frontmatter import SKILL
 from vfsd.tree.change import Change, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
 from vfsd.tree.draft import Draft
-from vfsd.tree.inode import Entry
+from vfsd.tree.inode import Entry, Inode, look_alike
 from vfsd.tree.tree import Tree
 
 NewlyStored: TypeAlias = Callable[[Change], set[int]]
@@ -26,7 +26,10 @@ NewlyStored: TypeAlias = Callable[[Change], set[int]]
 
 
 class DirectoryTimes(Hook):
-    """The rule *kind* for *tree*: ``skills`` or ``all``. The rule ``posix`` needs no hook.
+    """The rule *kind* for *tree*: ``skills`` or ``all``. With ``posix`` no time moves beyond what POSIX says.
+
+    With every rule a change waits where a program that compares milliseconds would take its time for one that it has
+    seen: for files below a directory with a SKILL.md, and for directories whose times the rule moves.
 
     *kernel* drops the attributes of directories whose times move. *is_stored* says whether the store has an inode.
     *newly_stored* are functions: each returns the directories in which a change stores what only memory has. ``skills``
@@ -44,6 +47,7 @@ class DirectoryTimes(Hook):
     ) -> None:
         self._tree = tree
         self._kind = kind
+        self._moves = kind is not DirectoryMtime.POSIX
         self._kernel = kernel
         self._is_stored = is_stored
         self._newly_stored = newly_stored
@@ -66,12 +70,30 @@ class DirectoryTimes(Hook):
 
     # --- the hook
 
+    def must_wait(self, inos: tuple[int, ...], now_ns: int) -> bool:
+        """See :meth:`Hook.must_wait`."""
+        for ino in inos:
+            inode = self._tree.inodes.get(ino)
+            if inode is None or not inode.shown or not look_alike(now_ns, inode.attributes.mtime_ns):
+                continue
+            if self._is_compared(inode):
+                return True
+        return False
+
+    def _is_compared(self, inode: Inode) -> bool:
+        """Whether frameworks compare the times of *inode* in milliseconds."""
+        if inode.directory is None:
+            return any(above in self.skills for parent in inode.parents for above in self._and_above(parent))
+        return self._kind is DirectoryMtime.ALL or (self._moves and inode.ino in self.skills_below)
+
     def additions(self, change: Change, now_ns: int) -> tuple[Op, ...]:
         """See :meth:`Hook.additions`: new times of the directories above *change*, except those it moves itself."""
         due = self._due(change)
         return self._restamped(due, now_ns) if due else ()
 
     def _due(self, change: Change) -> set[int]:
+        if not self._moves:
+            return set()
         above = self.above(change)
         due = set(self.seen(above))
         if self._unstored:
@@ -117,7 +139,7 @@ class DirectoryTimes(Hook):
         if self._reshapes:
             self._arrive(effects.memory)
         self._unstored -= {op.ino for op in effects.store.ops if isinstance(op, (PutInode, DropInode))}
-        if effects.store is not effects.memory:
+        if self._moves and effects.store is not effects.memory:
             stored = {op.ino for op in effects.store.ops if isinstance(op, PutInode)}
             times = (op.ino for op in effects.memory.ops if isinstance(op, PutInode) and op.attributes.is_directory)
             self._unstored |= {ino for ino in times if ino not in stored and self._is_stored(ino)}
@@ -175,7 +197,7 @@ class DirectoryTimes(Hook):
         SKILL.md before or after the change, up to the root. The rule ``all`` has all directories above it.
         """
         found: set[int] = set()
-        for op in change.ops:
+        for op in change.ops if self._moves else ():
             if isinstance(op, (PutEntry, DropEntry)):
                 found.update(self._above_name(op, change))
             elif isinstance(op, DropInode):
@@ -191,6 +213,8 @@ class DirectoryTimes(Hook):
         Times that move as POSIX says count too. The program that makes a name learns them with the answer; all others
         must learn them at once.
         """
+        if not self._moves:
+            return ()
         inos = (op.ino for op in change.ops if isinstance(op, PutInode) and op.attributes.is_directory)
         if self._kind is DirectoryMtime.ALL:
             return tuple(inos)

@@ -14,7 +14,7 @@ from vfsd.errors import FsError
 from vfsd.scope.hooks import Effects
 from vfsd.seeds.index import SeedIndex
 from vfsd.tree.change import ROOT, Attributes, DropEntry
-from vfsd.tree.draft import Draft, check_name, stamp
+from vfsd.tree.draft import Draft, check_name
 from vfsd.tree.inode import Entry, Inode
 from vfsd.tree.plan_names import EntryKey, NewInode, first_attributes
 from vfsd.tree.plan_subtree import FileContent
@@ -121,7 +121,7 @@ class SeedPlanner:
         if present is not None and present.directory is not None:
             raise FsError(errno.EISDIR, f"{_text(names)} is a directory, where a file is to be seeded")
         if present is None or self._replaces(node, present, key):
-            self._add_newer(key, node, present)
+            self._add(key, node)
 
     def directory(self, names: PathNames, mode: int = DIRECTORY_MODE) -> int:
         """Return the directory at *names*. If there is none, seed one with *mode*. Errors: ENOTDIR, ENAMETOOLONG."""
@@ -155,14 +155,6 @@ class SeedPlanner:
         else:
             self._shadowed[key] = self._tree.directory(key.parent).entries[key.name]
         return True
-
-    def _add_newer(self, key: EntryKey, node: SeedNode, replaced: Inode | None) -> None:
-        """Add *node* at *key* with a modification time that differs from what anybody saw of *replaced*."""
-        ino = self._add(key, node)
-        if replaced is not None:
-            modified_ns = stamp(self._now_ns, replaced.attributes.mtime_ns, replaced.shown)
-            attributes = self._draft.attributes(ino)
-            self._draft.add(ino, attributes._replace(mtime_ns=modified_ns, ctime_ns=modified_ns))
 
     def _add(self, key: EntryKey, node: SeedNode) -> int:
         ino = self._tree.allocate()

@@ -23,11 +23,11 @@ class VolumeOptions(NamedTuple):
 
 
 class SeededVolume(NamedTuple):
-    """A volume, the overlay of seeds in it, and its rule for directory times, if that is beyond POSIX."""
+    """A volume, the overlay of seeds in it, and its rule for directory times."""
 
     volume: Volume
     overlay: SeedOverlay
-    directory_times: DirectoryTimes | None
+    directory_times: DirectoryTimes
 
 
 def seeded_volume(
@@ -39,17 +39,13 @@ def seeded_volume(
 ) -> SeededVolume:
     """Return the volume of *tree*, which can be seeded. Arguments as for :class:`~vfsd.scope.volume.Volume`."""
     overlay, deferred = SeedOverlay(tree), DeferredWrites(tree)
-    hooks: list[Hook] = [overlay]
-    times = None
-    if options.directory_mtime is not DirectoryMtime.POSIX:
-        newly_stored = (overlay.newly_stored_in, deferred.newly_stored_in)
-        times = DirectoryTimes(tree, options.directory_mtime, kernel, overlay.is_stored, newly_stored)
-        hooks.append(times)
+    newly_stored = (overlay.newly_stored_in, deferred.newly_stored_in)
+    times = DirectoryTimes(tree, options.directory_mtime, kernel, overlay.is_stored, newly_stored)
     volume = Volume(
         tree,
         backing,
         background,
-        hooks=[*hooks, *options.hooks],
+        hooks=[overlay, times, *options.hooks],
         deferred=deferred,
         kernel=kernel,
         memory=options.memory or MemoryLimit(0),

@@ -21,31 +21,11 @@ from vfsd.tree.change import (
     PutEntry,
     PutInode,
 )
-from vfsd.tree.inode import FIRST_COOKIE, MILLISECOND, Directory, look_alike
+from vfsd.tree.inode import FIRST_COOKIE, Directory
 from vfsd.tree.tree import Tree
 
 NAME_MAX = 255
 """Longest name in bytes (:manpage:`pathconf(3)`, NAME_MAX on Linux)."""
-
-MAX_LEAD = 1_000 * MILLISECOND
-"""How far (ns) a modification time may be ahead of the clock.
-
-If it is further ahead, the clock was set back: then the next time follows the clock.
-"""
-
-
-def stamp(now_ns: int, last_ns: int, shown: bool) -> int:
-    """Return the modification time (ns) for a change at *now_ns* of what was last modified at *last_ns*.
-
-    Agents compare modification times in milliseconds. So if *shown* says that somebody has seen *last_ns*, the new time
-    is a full millisecond later, even if that is a little ahead of the clock. A time that is ahead of the clock never
-    goes back to it: the clock may still be within a millisecond that somebody has seen.
-    """
-    if last_ns - now_ns > MAX_LEAD:
-        return now_ns
-    if shown and (now_ns < last_ns or look_alike(now_ns, last_ns)):
-        return last_ns + MILLISECOND
-    return max(now_ns, last_ns)
 
 
 class Draft:
@@ -56,7 +36,6 @@ class Draft:
         self.now_ns = now_ns
         self._attributes: dict[int, Attributes] = {}
         self._cookies: dict[int, int] = {}
-        self._modified_ns: dict[int, int] = {}
         self._names: list[Op] = []
         self._content: list[Op] = []
 
@@ -70,17 +49,12 @@ class Draft:
         self._attributes[ino] = attributes
 
     def update(self, ino: int, **fields: Any) -> None:
-        """Replace *fields* of the attributes of *ino*, and set its change time, which never goes back."""
-        present = self.attributes(ino)
-        changed_ns = stamp(self._modified_ns.get(ino, self.now_ns), present.ctime_ns, shown=False)
-        self._attributes[ino] = present._replace(ctime_ns=changed_ns, **fields)
+        """Replace *fields* of the attributes of *ino*, and set its change time."""
+        self._attributes[ino] = self.attributes(ino)._replace(ctime_ns=self.now_ns, **fields)
 
     def modify(self, ino: int, **fields: Any) -> None:
         """Do what :meth:`update` does, for a change of what *ino* contains: this sets its modification time too."""
-        inode = self.tree.inode(ino)
-        modified_ns = stamp(self.now_ns, inode.attributes.mtime_ns, inode.shown)
-        self._modified_ns[ino] = modified_ns
-        self.update(ino, **{"mtime_ns": modified_ns, **fields})
+        self.update(ino, **{"mtime_ns": self.now_ns, **fields})
 
     def count_link(self, ino: int, difference: int) -> None:
         """Add *difference* to the number of links to *ino*."""

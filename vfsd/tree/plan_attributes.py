@@ -3,10 +3,11 @@
 Sources: :manpage:`inode(7)`, :manpage:`truncate(2)`, :manpage:`utimensat(2)`, :manpage:`xattr(7)`.
 """
 
+import enum
 import errno
 import stat
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from vfsd.errors import FsError
 from vfsd.tree.change import PERMISSIONS, Attributes, Change
@@ -31,15 +32,26 @@ IsMember: TypeAlias = Callable[[int], bool]
 _TIME_MAX_NS = 2**63 - 1
 
 
+class _Special(enum.Enum):
+    NOW = enum.auto()
+
+
+NOW: Final = _Special.NOW
+"""As a time to be set: the time of the change itself."""
+
+NewTime: TypeAlias = int | Literal[_Special.NOW] | None
+"""A time to be set, in nanoseconds; or :data:`NOW`; None means no change."""
+
+
 class NewAttributes(NamedTuple):
-    """What a setattr asks for. None means no change. Times are in nanoseconds, the size is in bytes."""
+    """What a setattr asks for. None means no change. The size is in bytes."""
 
     mode: int | None = None
     uid: int | None = None
     gid: int | None = None
     size: int | None = None
-    atime_ns: int | None = None
-    mtime_ns: int | None = None
+    atime_ns: NewTime = None
+    mtime_ns: NewTime = None
 
 
 def plan_setattr(tree: Tree, ino: int, new: NewAttributes, now_ns: int) -> Change:
@@ -48,21 +60,21 @@ def plan_setattr(tree: Tree, ino: int, new: NewAttributes, now_ns: int) -> Chang
     Errors: EISDIR (a size for a directory), EINVAL (a size for a link, FIFO, socket or device), ESTALE.
     """
     draft = Draft(tree, now_ns)
-    fields = _fields(draft.attributes(ino), new)
+    fields = _fields(draft.attributes(ino), new, now_ns)
     if new.size is None:
         draft.update(ino, **fields)
         return draft.change(grows=False)
     return _plan_truncate(draft, ino, fields)
 
 
-def _fields(present: Attributes, new: NewAttributes) -> dict[str, Any]:
+def _fields(present: Attributes, new: NewAttributes, now_ns: int) -> dict[str, Any]:
     """Return the attributes that *new* sets. The file type stays, and times are limited to what can be stored."""
-    fields = {name: value for name, value in new._asdict().items() if value is not None}
+    fields: dict[str, Any] = {name: value for name, value in new._asdict().items() if value is not None}
     if new.mode is not None:
         fields["mode"] = (present.mode & ~PERMISSIONS) | (new.mode & PERMISSIONS)
     for name in ("atime_ns", "mtime_ns"):
         if name in fields:
-            fields[name] = max(-_TIME_MAX_NS, min(_TIME_MAX_NS, fields[name]))
+            fields[name] = now_ns if fields[name] is NOW else max(-_TIME_MAX_NS, min(_TIME_MAX_NS, fields[name]))
     return fields
 
 
