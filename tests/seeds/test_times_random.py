@@ -26,21 +26,26 @@ MOUNT_TICKS = 10_000
 
 
 class Cache:
-    """What a program caches of directories by inode number, and the modification times for which that is true."""
+    """What a program caches of directories by inode number, and the modification times for which that is true.
+
+    It compares times in milliseconds for skills, in nanoseconds for names.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[int, object]] = {}
+        self._known: dict[int, tuple[int, object, object]] = {}
         self._with_seeds: set[int] = set()
 
     def look(self, scope: SeededScope, ino: int) -> None:
         """Read the time of a directory. If the cache has this time, its content must be up to date."""
         inode = scope.tree.inode(ino)
-        time_ms = inode.attributes.mtime_ns // MILLISECOND
-        found = _names(scope.tree, ino), _skills(scope.tree, ino)
-        if ino in self._known and self._known[ino][0] == time_ms:
-            assert self._known[ino][1] == found
+        time_ns = inode.attributes.mtime_ns
+        names, skills = _names(scope.tree, ino), _skills(scope.tree, ino)
+        if ino in self._known:
+            known_ns, known_names, known_skills = self._known[ino]
+            assert known_ns != time_ns or known_names == names
+            assert known_ns // MILLISECOND != time_ns // MILLISECOND or known_skills == skills
         inode.shown = True
-        self._known[ino] = (time_ms, found)
+        self._known[ino] = (time_ns, names, skills)
         self._with_seeds.discard(ino)
         if not scope.overlay.index.homes.keys().isdisjoint((ino, *_below(scope.tree, ino))):
             self._with_seeds.add(ino)

@@ -11,6 +11,7 @@ from tests.tree.planned_tree import BEGINNING, DIRECTORY, FIFO, GID, SECOND, SYM
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, DropChunks, DropInode, PutChunks, PutInode
 from vfsd.tree.inode import MILLISECOND
 from vfsd.tree.plan_attributes import (
+    NOW,
     XATTR_LIST_MAX,
     XATTR_NAME_MAX,
     XATTR_VALUE_MAX,
@@ -152,25 +153,23 @@ def test_attributes_of_what_is_gone_are_stale(planned: PlannedTree) -> None:
         planned.removexattr(99, b"user.a")
 
 
-def test_a_time_that_was_seen_moves_on_even_where_the_clock_has_not(planned: PlannedTree) -> None:
+def test_every_change_has_the_time_it_is_planned_for(planned: PlannedTree) -> None:
     ino = planned.create(b"file")
-    seen = planned[ino].mtime_ns
-    planned.tree.inode(ino).shown = True
-    planned.tree.inode(ROOT).shown = True
-    planned.tree.apply(plan_setattr(planned.tree, ino, NewAttributes(size=9), seen + 5))
-    assert planned[ino].mtime_ns == planned[ino].ctime_ns == seen + MILLISECOND
-    assert not planned.tree.inode(ino).shown
-    planned.tree.apply(plan_create(planned.tree, EntryKey(ROOT, b"dir"), 9, NewInode(DIRECTORY, 0, 0), seen + 5))
-    assert planned[ROOT].mtime_ns == planned[ROOT].ctime_ns == seen + MILLISECOND
+    at = planned[ino].mtime_ns - 10 * MILLISECOND  # after the clock was set back
+    planned.tree.apply(plan_setattr(planned.tree, ino, NewAttributes(size=9), at))
+    assert (planned[ino].mtime_ns, planned[ino].ctime_ns) == (at, at)
+    planned.tree.apply(plan_setattr(planned.tree, ino, NewAttributes(mode=0o600), at + 1))
+    assert (planned[ino].mtime_ns, planned[ino].ctime_ns) == (at, at + 1)
+    planned.tree.apply(plan_create(planned.tree, EntryKey(ROOT, b"dir"), 9, NewInode(DIRECTORY, 0, 0), at + 2))
+    assert planned[ROOT].mtime_ns == planned[ROOT].ctime_ns == at + 2
 
 
-def test_a_change_time_does_not_go_back_where_it_ran_ahead(planned: PlannedTree) -> None:
+@pytest.mark.parametrize("which", ["atime_ns", "mtime_ns"])
+def test_now_is_the_time_of_the_change(planned: PlannedTree, which: str) -> None:
     ino = planned.create(b"file")
-    seen = planned[ino].mtime_ns
-    planned.tree.inode(ino).shown = True
-    planned.tree.apply(plan_setattr(planned.tree, ino, NewAttributes(size=9), seen + 5))
-    planned.tree.apply(plan_setattr(planned.tree, ino, NewAttributes(mode=0o600), seen + 6))
-    assert planned[ino].ctime_ns == seen + MILLISECOND
+    expected = {**planned[ino]._asdict(), which: 77, "ctime_ns": 77}
+    planned.tree.apply(plan_setattr(planned.tree, ino, NewAttributes(**{which: NOW}), 77))
+    assert planned[ino]._asdict() == expected
 
 
 def test_a_time_that_is_asked_for_is_given_as_it_is(planned: PlannedTree) -> None:

@@ -10,8 +10,6 @@ from tests.tree.planned_tree import BEGINNING, DIRECTORY, content_of, new_tree, 
 from tests.tree.rebuild import Records, check_sound, replayed, stored_part
 from vfsd.errors import FsError
 from vfsd.tree.change import ROOT, Change, Op, PutInode
-from vfsd.tree.draft import MAX_LEAD
-from vfsd.tree.inode import MILLISECOND, look_alike
 
 
 class Times(NamedTuple):
@@ -23,11 +21,7 @@ class Times(NamedTuple):
 
 
 class TreeAndModel:
-    """The tree under test, the model, all that has been applied, and what a store would hold.
-
-    ``seen_ns`` are the modification times that somebody was last shown; ``unsteady`` the nodes
-    whose modification time need not be the clock's any more, because of that or because somebody has set it.
-    """
+    """The tree under test, the model, all that has been applied, and what a store would hold."""
 
     def __init__(self) -> None:
         self.root = ModelNode(ROOT, DIRECTORY, 0, 0)
@@ -38,8 +32,6 @@ class TreeAndModel:
         self.records = Records()
         self.records.keep(self.log)
         self.times = {self.root: self._times(self.root)}
-        self.seen_ns: dict[ModelNode, int] = {}
-        self.unsteady: set[ModelNode] = set()
 
     # --- choosing
 
@@ -103,14 +95,10 @@ class TreeAndModel:
         """Record that somebody has seen the attributes of *node*."""
         if not self.model.is_gone(node):
             self.tree.inode(node.ino).shown = True
-            self.seen_ns[node] = self._times(node).mtime_ns
-            self.unsteady.add(node)
 
     def expect_times(self, node: ModelNode, atime_ns: int, mtime_ns: int) -> None:
         """Expect these times of *node* from now on."""
         self.times[node] = Times(atime_ns, mtime_ns, self.times[node].ctime_ns)
-        self.seen_ns.pop(node, None)
-        self.unsteady.add(node)
 
     def open_or_forget(self, node: ModelNode) -> None:
         """Let the kernel open *node*, or forget it if it has it open."""
@@ -124,14 +112,13 @@ class TreeAndModel:
         self.tree.discard_if_unused(node.ino)
 
     def remount(self, seed: int) -> None:
-        """Continue with a tree made from the records. Nothing is open, and nobody has seen any time."""
+        """Continue with a tree made from the records. Nothing is open."""
         next_ino = self.tree.next_ino
         self.log = self.records.ops(random.Random(seed))
         self.tree = replayed(self.log)
         self.tree.next_ino = next_ino
         for node in self.times:
             node.lookups = 0
-        self.seen_ns.clear()
 
     # --- comparing
 
@@ -151,18 +138,11 @@ class TreeAndModel:
             if known is None:
                 assert found == Times(self.now, self.now, self.now)
             elif node in self.model.modified:
-                self._check_modified(node, found)
-                assert found == (known.atime_ns, found.mtime_ns, max(found.mtime_ns, known.ctime_ns))
+                assert found == (known.atime_ns, self.now, self.now)
             else:
-                ctime_ns = max(self.now, known.ctime_ns) if node in self.model.changed else known.ctime_ns
+                ctime_ns = self.now if node in self.model.changed else known.ctime_ns
                 assert found == (known.atime_ns, known.mtime_ns, ctime_ns)
             self.times[node] = found
-
-    def _check_modified(self, node: ModelNode, found: Times) -> None:
-        ahead = found.mtime_ns - self.now
-        assert 0 <= ahead <= (MAX_LEAD + MILLISECOND if node in self.unsteady else 0)
-        seen_ns = self.seen_ns.get(node)
-        assert seen_ns is None or not look_alike(found.mtime_ns, seen_ns), "a millisecond is shown twice"
 
     def check_model(self) -> None:
         """Assert that the tree is sound and the model's: inodes, listings in order, attributes, content."""

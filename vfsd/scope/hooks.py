@@ -73,10 +73,6 @@ class Hook:
         """Return the inodes below *directory* that a rename of it also touches."""
         return ()
 
-    def must_wait(self, inos: tuple[int, ...], now_ns: int) -> bool:
-        """Whether a change of *inos*, which are locked, must not have the time *now_ns* yet, but soon may."""
-        return False
-
     def additions(self, change: Change, now_ns: int) -> tuple[Op, ...]:
         """Return operations that must be part of *change*, planned for *now_ns*. They come before its own.
 
@@ -84,6 +80,13 @@ class Hook:
         planned.
         """
         return ()
+
+    def later(self, change: Change) -> int:
+        """Return the time (ns) at which *change*, which has its additions, must be planned again. It is near.
+
+        0 means: it can be made as it is.
+        """
+        return 0
 
     def effects(self, effects: Effects, inos: tuple[int, ...], now_ns: int) -> Effects:
         """Return *effects* with what the store must get. *inos* are locked. Raises FsError.

@@ -12,7 +12,7 @@ What else takes part in a change is a hook (:mod:`vfsd.scope.hooks`). The pipeli
 
 import errno
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -30,6 +30,9 @@ from vfsd.tree.change import Change, DropEntry, Op, PutEntry
 from vfsd.tree.tree import Tree
 
 _log = logging.getLogger(__name__)
+
+_LONGEST_WAIT_NS = 2_000_000
+"""Longest wait until a time looks different. If it would be longer, the clock was set back."""
 
 EffectsT = TypeVar("EffectsT", bound=Effects)
 
@@ -115,39 +118,33 @@ class Pipeline:
             raise
 
     async def _draft(self, touched: Touched, plan: Plan) -> _Drafted:
-        """Lock what is *touched* and plan. Do it again with more locks if hooks add operations on other inodes."""
+        """Lock what is *touched* and plan. Do it again with more locks if hooks add operations on other inodes.
+
+        Do it again a little later if hooks find that its times could be taken for times that somebody has seen.
+        """
         more: tuple[int, ...] = ()
         while True:
             inos = await self._locks.acquire(partial(self._touched, touched, more))
             try:
-                if self._must_wait(inos):
-                    await self._until_distinct(inos)
                 now_ns = self._stamps.next()
                 change = plan(now_ns)
-                added = self._additions(change, now_ns)
-                if not added:
+                hooks = self._concerned(change)
+                if not hooks:
                     return _Drafted(change, now_ns, inos)
+                added = _additions(hooks, change, now_ns)
                 more = _named(added)
+                change = Change((*added, *change.ops), change.grows)
+                later_ns = 0
                 if set(more).issubset(inos):
-                    return _Drafted(Change((*added, *change.ops), change.grows), now_ns, inos)
+                    later_ns = _later(hooks, change)
+                    if not later_ns:
+                        return _Drafted(change, now_ns, inos)
             except BaseException:
                 self._locks.release(inos)
                 raise
             self._locks.release(inos)
-
-    async def _until_distinct(self, inos: tuple[int, ...]) -> None:
-        """Wait, below two milliseconds, until a change of *inos* gets times that nobody can take for those shown.
-
-        *inos* stay locked. The loop goes on with other requests; a timer would be too coarse for such a short wait.
-        """
-        while self._must_wait(inos):
-            await trio.lowlevel.checkpoint()
-
-    def _must_wait(self, inos: tuple[int, ...]) -> bool:
-        for hook in self._hooks:  # noqa: SIM110 (a generator is another call)
-            if hook.active and hook.must_wait(inos, clock.now()):
-                return True
-        return False
+            if later_ns:
+                await _until(later_ns)
 
     def _touched(self, touched: Touched, more: tuple[int, ...]) -> tuple[int, ...]:
         """Return what is *touched*, and *more*, and what hooks touch because of that."""
@@ -156,12 +153,6 @@ class Pipeline:
             if hook.active:
                 inos = (*inos, *hook.touched(inos))
         return inos
-
-    def _additions(self, change: Change, now_ns: int) -> tuple[Op, ...]:
-        added: tuple[Op, ...] = ()
-        for hook in self._concerned(change):
-            added = (*added, *hook.additions(change, now_ns))
-        return added
 
     def _concerned(self, change: Change) -> list[Hook]:
         """Return the hooks that must be asked about *change*: the active ones, and those that it wakes."""
@@ -270,9 +261,10 @@ class Pipeline:
         """
         inos = await self._locks.acquire(lambda: self._touched_by_plan(plan))
         try:
-            if self._must_wait(inos):
-                await self._until_distinct(inos)
             effects = self._unstored(plan)
+            while later_ns := _later(self._concerned(effects.memory), effects.memory):
+                await _until(later_ns)
+                effects = self._unstored(plan)
             self._quota.check_memory(effects.memory)
             self._apply(effects, inos)  # no follow-up is possible: nothing ran between planning and applying
         finally:
@@ -284,22 +276,14 @@ class Pipeline:
     def _unstored(self, plan: Callable[[int], EffectsT]) -> EffectsT:
         now_ns = self._stamps.next()
         effects = plan(now_ns)
-        added = self._additions(effects.memory, now_ns)
+        added = _additions(self._concerned(effects.memory), effects.memory, now_ns)
         effects.memory = Change((*added, *effects.memory.ops), effects.memory.grows)
         return effects
 
     def _touched_by_plan(self, plan: Callable[[int], Effects]) -> tuple[int, ...]:
-        ops = self._unstored(plan).memory.ops
-        present = tuple(ino for ino in (*_named(ops), *self._replaced(ops)) if ino in self._tree.inodes)
+        named = _named(self._unstored(plan).memory.ops)
+        present = tuple(ino for ino in named if ino in self._tree.inodes)
         return self._touched(lambda: present, ())
-
-    def _replaced(self, ops: Sequence[Op]) -> Iterator[int]:
-        """Yield the inodes that a name in *ops* leads to now. They may be stored, and only be hidden."""
-        for op in ops:
-            if isinstance(op, PutEntry) and op.parent in self._tree.inodes:
-                child = self._tree.child(op.parent, op.name)
-                if child is not None:
-                    yield child.ino
 
     async def truncate(self, ino: int, plan: Plan) -> bool:
         """Empty file *ino* in memory as *plan* says. Return whether the store must still get that. Raises FsError.
@@ -320,3 +304,22 @@ def _named(ops: Sequence[Op]) -> tuple[int, ...]:
     """Return the inodes that *ops* change, each once."""
     named = (op.parent if isinstance(op, (PutEntry, DropEntry)) else op.ino for op in ops)
     return tuple(dict.fromkeys(named))
+
+
+def _additions(hooks: Sequence[Hook], change: Change, now_ns: int) -> tuple[Op, ...]:
+    """Return what *hooks* add to *change*, which is planned for *now_ns*."""
+    added: tuple[Op, ...] = ()
+    for hook in hooks:
+        added = (*added, *hook.additions(change, now_ns))
+    return added
+
+
+def _later(hooks: Sequence[Hook], change: Change) -> int:
+    """Return the time (ns) at which *change* must be planned again. 0: *hooks* let it be made as it is."""
+    return max((hook.later(change) for hook in hooks), default=0)
+
+
+async def _until(time_ns: int) -> None:
+    """Return at *time_ns*, which is near. Other requests go on; a timer would be too coarse for such a short wait."""
+    while 0 < time_ns - clock.now() <= _LONGEST_WAIT_NS:
+        await trio.lowlevel.checkpoint()

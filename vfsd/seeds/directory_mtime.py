@@ -15,10 +15,11 @@ from typing import TypeAlias
 from vfsd.config import DirectoryMtime
 from vfsd.scope.hooks import Effects, Hook, KernelCache, Mutation
 from vfsd.seeds.below import and_above
+from vfsd.seeds.distinct_times import distinct_from, modified
 from vfsd.seeds.frontmatter import SKILL
 from vfsd.tree.change import Change, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
 from vfsd.tree.draft import Draft
-from vfsd.tree.inode import Entry, Inode, look_alike
+from vfsd.tree.inode import Entry, Inode
 from vfsd.tree.tree import Tree
 
 NewlyStored: TypeAlias = Callable[[Change], set[int]]
@@ -59,6 +60,7 @@ class DirectoryTimes(Hook):
         """What :meth:`_chain` returned, while nothing moves: writes ask for the same directory again and again."""
         self._above: tuple[int, ...] = ()
         self._moved: tuple[int, ...] = ()
+        self._rewritten: tuple[int, ...] = ()
         self._reshapes = False
         self._arriving: list[tuple[int, int]] = []
         """Directories that move, with the number of skills in them, from ``applying`` to ``applied``."""
@@ -70,21 +72,17 @@ class DirectoryTimes(Hook):
 
     # --- the hook
 
-    def must_wait(self, inos: tuple[int, ...], now_ns: int) -> bool:
-        """See :meth:`Hook.must_wait`."""
-        for ino in inos:
-            inode = self._tree.inodes.get(ino)
-            if inode is None or not inode.shown or not look_alike(now_ns, inode.attributes.mtime_ns):
-                continue
-            if self._is_compared(inode):
-                return True
-        return False
+    def later(self, change: Change) -> int:
+        """See :meth:`Hook.later`."""
+        return distinct_from(self._tree, change, lambda inode: self._is_compared(inode, change))
 
-    def _is_compared(self, inode: Inode) -> bool:
-        """Whether frameworks compare the times of *inode* in milliseconds."""
+    def _is_compared(self, inode: Inode, change: Change) -> bool:
+        """Whether frameworks compare the time of *inode* in milliseconds, once *change* is made."""
         if inode.directory is None:
             return any(above in self.skills for parent in inode.parents for above in self._and_above(parent))
-        return self._kind is DirectoryMtime.ALL or (self._moves and inode.ino in self.skills_below)
+        if self._kind is DirectoryMtime.SKILLS:
+            return inode.ino in self.skills_below or inode.ino in self.above(change)
+        return self._kind is DirectoryMtime.ALL
 
     def additions(self, change: Change, now_ns: int) -> tuple[Op, ...]:
         """See :meth:`Hook.additions`: new times of the directories above *change*, except those it moves itself."""
@@ -112,6 +110,11 @@ class DirectoryTimes(Hook):
         """See :meth:`Hook.applying`: what lies above the change can only be found before it is applied."""
         self._above = self.above(effects.memory)
         self._moved = self._moved_by(effects.memory)
+        self._rewritten = tuple(
+            inode.ino
+            for inode, _ in modified(self._tree, effects.memory)
+            if inode.directory is None and self._is_compared(inode, effects.memory)
+        )
         self._reshapes = any(self._is_reshaping(op) for op in effects.memory.ops)
         if self._reshapes:
             self._leave(effects.memory)
@@ -119,20 +122,20 @@ class DirectoryTimes(Hook):
     def applied(self, effects: Effects, inos: tuple[int, ...]) -> Mutation | None:
         """See :meth:`Hook.applied`.
 
-        A directory above the change that somebody has seen now was seen while the commit was under way: its time must
-        move again before the caller is answered.
+        What the change has modified, or a directory above it, and somebody has seen now was seen while the commit was
+        under way: its time must move again before the caller is answered.
         """
         if self._moved:
             self._kernel.forget_attributes(self._moved)
         self._record(effects)
-        seen = self.seen(self._above)
+        seen = self.seen((*self._above, *self._rewritten))
         return self._follow_up(seen) if seen else None
 
     def _follow_up(self, inos: tuple[int, ...]) -> Mutation:
         def plan(now_ns: int) -> Change:
             return Change(self._restamped(self.seen(inos), now_ns), grows=False)
 
-        return Mutation(partial(self.seen, inos), plan, "new times of directories")
+        return Mutation(partial(self.seen, inos), plan, "new times")
 
     def _record(self, effects: Effects) -> None:
         """Record which directories hold a SKILL.md, and which have times that the store does not have."""

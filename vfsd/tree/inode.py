@@ -32,6 +32,14 @@ def look_alike(one_ns: int, other_ns: int) -> bool:
     return cut_off or (one_ns + half) // MILLISECOND == (other_ns + half) // MILLISECOND
 
 
+def next_different(time_ns: int) -> int:
+    """Return the first time (ns) after *time_ns* that does not :func:`look_alike`."""
+    half = MILLISECOND // 2
+    cut_off = (time_ns // MILLISECOND + 1) * MILLISECOND
+    rounded = ((time_ns + half) // MILLISECOND + 1) * MILLISECOND - half
+    return max(cut_off, rounded)
+
+
 class Entry(NamedTuple):
     """What a directory has under one name: the inode number, and the position in listings."""
 
