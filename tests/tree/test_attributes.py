@@ -168,7 +168,8 @@ def test_every_change_has_the_time_it_is_planned_for(planned: PlannedTree) -> No
 def test_now_is_the_time_of_the_change(planned: PlannedTree, which: str) -> None:
     ino = planned.create(b"file")
     expected = {**planned[ino]._asdict(), which: 77, "ctime_ns": 77}
-    planned.tree.apply(plan_setattr(planned.tree, ino, NewAttributes(**{which: NOW}), 77))
+    new = NewAttributes(atime_ns=NOW) if which == "atime_ns" else NewAttributes(mtime_ns=NOW)
+    planned.tree.apply(plan_setattr(planned.tree, ino, new, 77))
     assert planned[ino]._asdict() == expected
 
 
