@@ -114,7 +114,7 @@ def test_what_happens_later_has_the_later_time_whatever_inode_it_concerns(
 
 @pytest.mark.parametrize("which", ["both", "access", "modification"])
 def test_the_kernels_now_is_the_time_of_the_change(workdir: Path, which: str) -> None:
-    """The kernel sends a time of its own, some milliseconds ago. If the request waits too long, it is not recognised."""
+    """The kernel sends a time of its own, some milliseconds old. It is not recognised if the request waits too long."""
     file = workdir / "file"
     file.touch()
     recognised = 0

@@ -15,7 +15,16 @@ from vfsd.tree.change import ROOT, Attributes, Change, PutInode
 from vfsd.tree.chunks import read_chunks
 from vfsd.tree.plan_attributes import NewAttributes, plan_removexattr, plan_setattr, plan_setxattr
 from vfsd.tree.plan_content import plan_write
-from vfsd.tree.plan_names import EntryKey, NewInode, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
+from vfsd.tree.plan_names import (
+    EntryKey,
+    NewInode,
+    Whiteout,
+    plan_create,
+    plan_link,
+    plan_rename,
+    plan_rmdir,
+    plan_unlink,
+)
 from vfsd.tree.tree import Tree
 
 SECOND = 1_000_000_000
@@ -72,8 +81,10 @@ class PlannedTree:
     def rmdir(self, name: bytes, parent: int = ROOT) -> Change:
         return self._take(plan_rmdir(self.tree, EntryKey(parent, name), self._tick()))
 
-    def rename(self, source: tuple[int, bytes], target: tuple[int, bytes], flags: int = 0) -> Change:
-        return self._take(plan_rename(self.tree, EntryKey(*source), EntryKey(*target), flags, self._tick()))
+    def rename(
+        self, source: tuple[int, bytes], target: tuple[int, bytes], flags: int = 0, whiteout: Whiteout | None = None
+    ) -> Change:
+        return self._take(plan_rename(self.tree, EntryKey(*source), EntryKey(*target), flags, self._tick(), whiteout))
 
     def write(self, ino: int, offset: int, data: bytes) -> Change:
         return self._take(plan_write(self.tree, ino, offset, data, self._tick()))

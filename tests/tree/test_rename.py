@@ -1,15 +1,15 @@
 """Renaming: moving, replacing and exchanging; links, times and cookies; what is refused."""
 
 import errno
+import stat
 
 import pytest
 
-from tests.tree.planned_tree import PlannedTree
+from tests.tree.planned_tree import DIRECTORY, GID, PlannedTree
 from vfsd.tree.change import ROOT, Change, DropEntry, DropInode, PutEntry, PutInode
-from vfsd.tree.plan_names import RENAME_EXCHANGE, RENAME_NOREPLACE
+from vfsd.tree.plan_names import RENAME_EXCHANGE, RENAME_NOREPLACE, RENAME_WHITEOUT, Whiteout
 
 NAME_OF_256 = b"n" * 256
-WHITEOUT = 4
 
 
 def cookies(planned: PlannedTree, ino: int = ROOT) -> dict[bytes, int]:
@@ -145,11 +145,40 @@ def test_two_full_directories_are_exchanged(planned: PlannedTree) -> None:
     assert (planned.tree.directory(one).parent, planned.tree.directory(two).parent) == (right, left)
 
 
-@pytest.mark.parametrize("flags", [WHITEOUT, RENAME_NOREPLACE | RENAME_EXCHANGE, WHITEOUT | RENAME_NOREPLACE, 8, -1])
+@pytest.mark.parametrize("flags", [RENAME_NOREPLACE | RENAME_EXCHANGE, RENAME_WHITEOUT | RENAME_EXCHANGE, 8, 12, -1])
 def test_flags_nobody_knows_or_that_contradict_are_invalid(planned: PlannedTree, flags: int) -> None:
     planned.create(b"file")
     with planned.refuses(errno.EINVAL):
         planned.rename((ROOT, b"file"), (ROOT, b"other"), flags)
+
+
+@pytest.mark.parametrize("flags", [RENAME_WHITEOUT, RENAME_WHITEOUT | RENAME_NOREPLACE])
+@pytest.mark.parametrize("same_parent", [True, False])
+@pytest.mark.parametrize("is_directory", [True, False])
+def test_a_whiteout_stays_at_the_source(
+    planned: PlannedTree, flags: int, same_parent: bool, is_directory: bool
+) -> None:
+    parent = planned.mkdir(b"parent", mode=DIRECTORY | 0o2000)
+    target = parent if same_parent else ROOT
+    moved = planned.mkdir(b"moved", parent) if is_directory else planned.create(b"moved", parent)
+    ino = planned.tree.allocate()
+    change = planned.rename((parent, b"moved"), (target, b"target"), flags, Whiteout(ino, 7, 8))
+    assert planned.listing(parent) == {b"moved": ino, **({b"target": moved} if same_parent else {})}
+    assert planned.listing(target)[b"target"] == moved
+    assert change.grows
+    left = planned[ino]
+    assert (left.mode, left.rdev, left.nlink) == (stat.S_IFCHR, 0, 1)
+    assert (left.uid, left.gid) == (7, GID)  # the group is inherited from a set-group-ID directory
+    assert left.mtime_ns == left.ctime_ns == planned[parent].mtime_ns == planned.now
+    assert planned[parent].nlink == (3 if same_parent and is_directory else 2)
+
+
+def test_a_whiteout_replaces_a_file_at_the_target(planned: PlannedTree) -> None:
+    moved, replaced = planned.create(b"moved"), planned.create(b"target")
+    ino = planned.tree.allocate()
+    planned.rename((ROOT, b"moved"), (ROOT, b"target"), RENAME_WHITEOUT, Whiteout(ino, 0, 0))
+    assert planned.listing() == {b"moved": ino, b"target": moved}
+    assert replaced not in planned.tree.inodes
 
 
 def test_noreplace_refuses_any_existing_target(planned: PlannedTree) -> None:

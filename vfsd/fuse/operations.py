@@ -179,7 +179,7 @@ class Operations(pyfuse3.Operations):
     ) -> None:
         """Move a name, replacing or exchanging what is at the target."""
         source, target = EntryKey(parent_inode_old, name_old), EntryKey(parent_inode_new, name_new)
-        await self._volume.rename(source, target, flags)
+        await self._volume.rename(source, target, flags, ctx.uid, ctx.gid)
 
     # --- files
 

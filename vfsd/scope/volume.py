@@ -32,7 +32,17 @@ from vfsd.tree.plan_attributes import (
     plan_truncate,
 )
 from vfsd.tree.plan_content import plan_write
-from vfsd.tree.plan_names import EntryKey, NewInode, plan_create, plan_link, plan_rename, plan_rmdir, plan_unlink
+from vfsd.tree.plan_names import (
+    RENAME_WHITEOUT,
+    EntryKey,
+    NewInode,
+    Whiteout,
+    plan_create,
+    plan_link,
+    plan_rename,
+    plan_rmdir,
+    plan_unlink,
+)
 from vfsd.tree.tree import Tree
 
 _SHAPE = 0
@@ -208,11 +218,15 @@ class Volume:
         """Remove the empty directory at *key*. Errors: see :func:`plan_rmdir`."""
         return await self.change(lambda: self._touched(key), lambda now_ns: plan_rmdir(self._tree, key, now_ns))
 
-    async def rename(self, source: EntryKey, target: EntryKey, flags: int) -> Change:
-        """Move *source* to *target*; *flags* as in :manpage:`renameat2(2)`. Errors: see :func:`plan_rename`."""
+    async def rename(self, source: EntryKey, target: EntryKey, flags: int, uid: int = 0, gid: int = 0) -> Change:
+        """Move *source* to *target*; *flags* as in :manpage:`renameat2(2)`. Errors: see :func:`plan_rename`.
+
+        *uid* and *gid* own the whiteout that RENAME_WHITEOUT leaves.
+        """
+        whiteout = Whiteout(self._tree.allocate(), uid, gid) if flags & RENAME_WHITEOUT else None
         return await self.change(
             lambda: self._touched_by_rename(source, target),
-            lambda now_ns: plan_rename(self._tree, source, target, flags, now_ns),
+            lambda now_ns: plan_rename(self._tree, source, target, flags, now_ns, whiteout),
         )
 
     def _touched_by_rename(self, source: EntryKey, target: EntryKey) -> tuple[int, ...]:

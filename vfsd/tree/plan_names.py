@@ -16,6 +16,10 @@ from vfsd.tree.tree import Tree
 
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
+RENAME_WHITEOUT = 4
+
+
+_RENAME_FLAGS = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT
 
 
 class EntryKey(NamedTuple):
@@ -23,6 +27,17 @@ class EntryKey(NamedTuple):
 
     parent: int
     name: bytes
+
+
+class Whiteout(NamedTuple):
+    """The inode that a rename leaves at the source if RENAME_WHITEOUT asks for it: its number, and its owner.
+
+    A whiteout is a character device 0:0. An overlay of Linux takes it for "deleted" (linux/fs/overlayfs).
+    """
+
+    ino: int
+    uid: int
+    gid: int
 
 
 class NewInode(NamedTuple):
@@ -126,19 +141,22 @@ def _existing(tree: Tree, key: EntryKey) -> Inode:
     return child
 
 
-def plan_rename(tree: Tree, source: EntryKey, target: EntryKey, flags: int, now_ns: int) -> Change:
+def plan_rename(  # noqa: PLR0913, PLR0917 (as the system call, and the time)
+    tree: Tree, source: EntryKey, target: EntryKey, flags: int, now_ns: int, whiteout: Whiteout | None = None
+) -> Change:
     """Plan to move *source* to *target*, and to replace or exchange what is there (:manpage:`renameat2(2)`).
 
-    If both are names of one inode, nothing happens: POSIX demands that. Errors: EINVAL (unknown or contradictory
-    *flags*, a directory into itself), ENOENT, EEXIST, EISDIR, ENOTDIR, ENOTEMPTY, ENAMETOOLONG, ESTALE.
+    *whiteout* is what RENAME_WHITEOUT leaves at the source, in the same change. If both are names of one inode, nothing
+    happens: POSIX demands that. Errors: EINVAL (unknown or contradictory *flags*, a directory into itself), ENOENT,
+    EEXIST, EISDIR, ENOTDIR, ENOTEMPTY, ENAMETOOLONG, ESTALE.
     """
-    if flags not in (0, RENAME_NOREPLACE, RENAME_EXCHANGE):
+    if flags & ~_RENAME_FLAGS or (flags & RENAME_EXCHANGE and flags != RENAME_EXCHANGE):
         raise FsError(errno.EINVAL)
     check_name(target.name)
     moved = _existing(tree, source)
     linked_directory(tree, target.parent)
     replaced = tree.child(*target)
-    if replaced is not None and flags == RENAME_NOREPLACE:
+    if replaced is not None and flags & RENAME_NOREPLACE:
         raise FsError(errno.EEXIST)
     if replaced is moved:
         return Change((), grows=False)
@@ -147,7 +165,15 @@ def plan_rename(tree: Tree, source: EntryKey, target: EntryKey, flags: int, now_
         return _plan_exchange(tree, (source, moved), (target, replaced), now_ns)
     if replaced is not None:
         _check_replaceable(moved, replaced)
-    return _plan_move(tree, (source, moved), (target, replaced), now_ns)
+    draft = _draft_move(tree, (source, moved), (target, replaced), now_ns)
+    if whiteout is None or not flags & RENAME_WHITEOUT:
+        draft.drop_entry(*source)
+    else:
+        new = NewInode(stat.S_IFCHR, whiteout.uid, whiteout.gid)
+        draft.add(whiteout.ino, first_attributes(draft.attributes(source.parent), new, now_ns))
+        draft.put_entry(*source, whiteout.ino)
+    draft.put_entry(*target, moved.ino)
+    return draft.change(grows=whiteout is not None)
 
 
 def _check_not_below(tree: Tree, moved: Inode, target: EntryKey) -> None:
@@ -166,9 +192,10 @@ def _check_replaceable(moved: Inode, replaced: Inode) -> None:
         raise FsError(errno.ENOTEMPTY)
 
 
-def _plan_move(
+def _draft_move(
     tree: Tree, source: tuple[EntryKey, Inode], target: tuple[EntryKey, Inode | None], now_ns: int
-) -> Change:
+) -> Draft:
+    """Return a draft of a move, without its two entries."""
     (old, moved), (new, replaced) = source, target
     draft = Draft(tree, now_ns)
     draft.modify(old.parent)
@@ -181,9 +208,7 @@ def _plan_move(
             draft.count_link(new.parent, -1)
         draft.unlink(replaced.ino)
     draft.update(moved.ino)
-    draft.drop_entry(*old)
-    draft.put_entry(*new, moved.ino)
-    return draft.change(grows=False)
+    return draft
 
 
 def _plan_exchange(

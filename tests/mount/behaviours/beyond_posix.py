@@ -1,11 +1,16 @@
 """What vfsd guarantees beyond POSIX, and where it differs from tmpfs."""
 
 import os
-from errno import EINVAL, ENOTSUP, EOPNOTSUPP
+from errno import ENOTSUP, EOPNOTSUPP
 from pathlib import Path
 
-from tests.support.files import MILLISECOND, names, opened, refused
-from tests.support.syscalls import KEEP_SIZE, PUNCH_HOLE, WHITEOUT, directory_stream, fallocate, renameat2
+from tests.support.files import MILLISECOND, opened, refused
+from tests.support.syscalls import (
+    KEEP_SIZE,
+    PUNCH_HOLE,
+    directory_stream,
+    fallocate,
+)
 
 
 def each_write_after_a_stat_changes_the_millisecond_of_the_mtime(workdir: Path) -> None:
@@ -49,13 +54,6 @@ def holes_cannot_be_punched(workdir: Path) -> None:
             with refused(EOPNOTSUPP):
                 fallocate(fd, mode, 0, 4)
         assert os.pread(fd, 10, 0) == b"content"
-
-
-def whiteouts_are_refused(workdir: Path) -> None:
-    (workdir / "file").touch()
-    with refused(EINVAL):
-        renameat2(workdir / "file", workdir / "other", WHITEOUT)
-    assert names(workdir) == {b"file"}
 
 
 def extended_attributes_are_not_supported_without_the_option(workdir: Path) -> None:

@@ -1,12 +1,13 @@
 """Names, paths, rename and rmdir."""
 
 import os
+import stat
 from collections.abc import Callable
 from errno import EBUSY, EEXIST, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENOTEMPTY
 from pathlib import Path
 
 from tests.support.files import names, opened, refused
-from tests.support.syscalls import EXCHANGE, NOREPLACE, renameat2
+from tests.support.syscalls import EXCHANGE, NOREPLACE, WHITEOUT, renameat2
 
 
 def names_of_any_bytes(workdir: Path) -> None:
@@ -243,3 +244,17 @@ def path_errnos(workdir: Path) -> None:
         os.link(workdir / "missing", workdir / "link")
     with refused(EEXIST):
         os.link(workdir / "file", workdir / "file")
+
+
+def a_rename_leaves_a_whiteout(workdir: Path) -> None:
+    (workdir / "file").write_bytes(b"content")
+    (workdir / "taken").touch()
+    with refused(EEXIST):
+        renameat2(workdir / "file", workdir / "taken", WHITEOUT | NOREPLACE)
+    with refused(EINVAL):
+        renameat2(workdir / "file", workdir / "taken", WHITEOUT | EXCHANGE)
+    renameat2(workdir / "file", workdir / "taken", WHITEOUT)
+    assert names(workdir) == {b"file", b"taken"}
+    assert (workdir / "taken").read_bytes() == b"content"
+    left = (workdir / "file").lstat()
+    assert (left.st_mode, left.st_rdev, left.st_nlink) == (stat.S_IFCHR, 0, 1)
