@@ -1,4 +1,5 @@
 /** @typedef {import('@mastra/core/workspace').FileContent} FileContent */
+/** @typedef {import('@mastra/core/workspace').FileStat} FileStat */
 /** @typedef {import('@mastra/core/workspace').WriteOptions} WriteOptions */
 /**
  * @typedef {object} VfsdOnly
@@ -41,6 +42,7 @@ export class VfsdFilesystem extends LocalFilesystem {
     #private;
 }
 export type FileContent = import("@mastra/core/workspace").FileContent;
+export type FileStat = import("@mastra/core/workspace").FileStat;
 export type WriteOptions = import("@mastra/core/workspace").WriteOptions;
 export type VfsdOnly = {
     /**

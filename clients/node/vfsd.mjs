@@ -7,6 +7,7 @@
  */
 
 import { FileExistsError, LocalFilesystem, StaleFileError } from '@mastra/core/workspace';
+import { stat } from 'node:fs/promises';
 import { relative, sep } from 'node:path';
 import { ControlClient, VfsdError } from './control.mjs';
 
@@ -19,7 +20,11 @@ export { ControlClient, VfsdError };
  */
 const NOT_FOR_THE_DAEMON = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP', 'ENAMETOOLONG', 'EXDEV', 'EFBIG', 'EMSGSIZE']);
 
+/** How many handed out times are remembered: of so many files, those that were looked at last. */
+const REMEMBERED = 10_000;
+
 /** @typedef {import('@mastra/core/workspace').FileContent} FileContent */
+/** @typedef {import('@mastra/core/workspace').FileStat} FileStat */
 /** @typedef {import('@mastra/core/workspace').WriteOptions} WriteOptions */
 
 /**
@@ -32,6 +37,8 @@ const NOT_FOR_THE_DAEMON = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP', 'ENA
 
 export class VfsdFilesystem extends LocalFilesystem {
   #control;
+  /** The nanoseconds behind the times that `stat` has handed out, by absolute path. @type {Map<string, bigint>} */
+  #handedOut = new Map();
 
   /** @param {VfsdFilesystemOptions} options */
   constructor({ mountpoint, timeoutMs, ...options }) {
@@ -47,6 +54,31 @@ export class VfsdFilesystem extends LocalFilesystem {
   /** Hang up; the mount and its files stay. @override */
   async destroy() {
     await this.#control.close();
+  }
+
+  /**
+   * As LocalFilesystem's. Its times are in milliseconds, and a file may change twice in one. So this remembers the exact
+   * time, for `expectedMtime`. It is read first: of a change in between, `writeFile` then knows.
+   * @override
+   * @param {string} inputPath
+   * @returns {Promise<FileStat>}
+   */
+  async stat(inputPath) {
+    const path = this.resolveAbsolutePath(inputPath);
+    const exact = path === undefined ? undefined : await stat(path, { bigint: true }).catch(() => undefined);
+    const found = await super.stat(inputPath);
+    if (path !== undefined && exact !== undefined) this.#remember(path, exact.mtimeNs);
+    return found;
+  }
+
+  /** @param {string} path @param {bigint} ns */
+  #remember(path, ns) {
+    this.#handedOut.delete(path);
+    this.#handedOut.set(path, ns);
+    for (const oldest of this.#handedOut.keys()) {
+      if (this.#handedOut.size <= REMEMBERED) break;
+      this.#handedOut.delete(oldest);
+    }
   }
 
   /**
@@ -66,7 +98,8 @@ export class VfsdFilesystem extends LocalFilesystem {
     await this.ensureReady();
     const place = relative(this.basePath, path); // the daemon may know the mountpoint by another name
     try {
-      while (!(await this.#compareAndWrite(place, inputPath, content, options, options.expectedMtime)));
+      const exact = this.#handedOut.get(path);
+      while (!(await this.#compareAndWrite(place, inputPath, content, options, options.expectedMtime, exact)));
     } catch (error) {
       if (!NOT_FOR_THE_DAEMON.has(codeOf(error))) throw error;
       await super.writeFile(inputPath, content, options);
@@ -132,10 +165,11 @@ export class VfsdFilesystem extends LocalFilesystem {
    * @param {FileContent} content
    * @param {WriteOptions} options
    * @param {Date} expected
+   * @param {bigint | undefined} exact the time (ns) that was last handed out for the file
    */
-  async #compareAndWrite(path, inputPath, content, options, expected) {
+  async #compareAndWrite(path, inputPath, content, options, expected, exact) {
     const found = await this.#modified(path);
-    if (found !== null && shown(found).getTime() !== expected.getTime()) throw new StaleFileError(inputPath, expected, shown(found));
+    if (found !== null && !isSame(found, expected, exact)) throw new StaleFileError(inputPath, expected, shown(found));
     if (found !== null && options.overwrite === false) throw new FileExistsError(inputPath);
     const condition = found === null ? { create_only: true } : { expected_mtime_ns: found };
     const parents = options.recursive !== false;
@@ -171,6 +205,18 @@ function codeOf(error) {
 function shown(ns) {
   const second = 1_000_000_000n;
   return new Date(Math.round(Number(ns / second) * 1e3 + Number(ns % second) / 1e6));
+}
+
+/**
+ * Return whether a file that was modified at *found* is as the caller has seen it. If *exact* is what the caller's time
+ * stands for, it decides.
+ * @param {bigint} found
+ * @param {Date} expected
+ * @param {bigint | undefined} exact
+ */
+function isSame(found, expected, exact) {
+  if (exact !== undefined && shown(exact).getTime() === expected.getTime()) return found === exact;
+  return shown(found).getTime() === expected.getTime();
 }
 
 /** @param {FileContent} content */

@@ -36,6 +36,14 @@ def test_tools_have_the_results_of_mastra_on_tmpfs(node: NodeProject, mounted: M
     assert node.result(program, "vfsd", str(mounted.path), env=mounted.environment) == expected
 
 
+def test_of_two_writers_within_a_millisecond_the_one_who_saw_the_old_file_is_refused(
+    node: NodeProject, mount: MountFactory, redis_server: RedisServer
+) -> None:
+    mounted = mount(redis_server.url)
+    result = node.result("tests/clients/node/exact.mjs", str(mounted.path), env=mounted.environment)
+    assert result == {"sameMillisecond": True, "old": "StaleFileError", "present": "written"}
+
+
 def test_only_one_of_the_writers_that_expect_the_same_time_succeeds(node: NodeProject, mounted: Mounted) -> None:
     """Sixteen writers read the same time in each of forty rounds. All except one get StaleFileError."""
     result = node.result("tests/clients/node/contest.mjs", str(mounted.path), env=mounted.environment)

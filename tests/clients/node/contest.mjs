@@ -17,7 +17,7 @@ let contentMatches = true;
 
 await writers[0].writeFile('contested.md', '');
 for (let round = 0; round < ROUNDS; round += 1) {
-  const { modifiedAt: expectedMtime } = await writers[0].stat('contested.md');
+  const [{ modifiedAt: expectedMtime }] = await Promise.all(writers.map((writer) => writer.stat('contested.md')));
   const outcomes = await Promise.allSettled(
     writers.map((writer, number) => writer.writeFile('contested.md', `${round} ${number}`, { expectedMtime })),
   );
