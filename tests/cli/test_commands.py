@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import vfsd.cli
 from vfsd.cli.mount import mount
@@ -47,3 +48,13 @@ def test_every_option_of_mount_is_a_parameter_of_its_function() -> None:
 def test_every_option_of_mount_has_a_help_text() -> None:
     options = [option for option in mount.params if isinstance(option, click.Option)]
     assert [option.name for option in options if not option.help] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("mout", "mount"), ("unmount", "umount"), ("Status", "status"), ("frobnicate", None)]
+)
+def test_a_mistyped_command_gets_a_suggestion(given: str, meant: str | None) -> None:
+    result = CliRunner().invoke(vfsd.cli.root, [given])
+    assert result.exit_code == 2
+    assert f"No such command '{given}'" in result.output
+    assert (f"; did you mean '{meant}'?" in result.output) is (meant is not None)

@@ -63,3 +63,18 @@ def test_a_scheme_may_be_written_in_capitals() -> None:
     assert with_absolute_path("SQLite:rel.db", lambda path: f"/here/{path}") == "SQLite:/here/rel.db"
     assert local_path("UNIX:///run/redis.sock") == "/run/redis.sock"
     assert not can_wait_for_replicas("Memory:")
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("localhost:6379", "did you mean redis://localhost:6379/0?"),
+        ("redis.internal", "did you mean redis://redis.internal/0?"),
+        ("/var/lib/vfsd.db", "did you mean sqlite:/var/lib/vfsd.db, or unix:///var/lib/vfsd.db"),
+        ("./vfsd.db", "did you mean sqlite:./vfsd.db?"),
+        ("mysql://host/1", "unknown scheme 'mysql'; this vfsd knows memory, redis"),
+    ],
+)
+def test_a_store_without_a_known_scheme_gets_a_suggestion(url: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(meant)):
+        open_store(url, StoreOptions())

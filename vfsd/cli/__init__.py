@@ -4,6 +4,7 @@ Each command is in a module of its own. A module is imported only when its comma
 ``umount`` should not wait for the imports of ``mount``.
 """
 
+import difflib
 import gc
 import importlib
 import sys
@@ -38,6 +39,18 @@ class _LazyGroup(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that *args* begin with. Raises UsageError, with a command that is meant perhaps."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            if close and not ctx.resilient_parsing:
+                error.message = f"{error.message.rstrip('.')}; did you mean {close[0]!r}?"
+            raise
 
 
 def _print_versions(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:

@@ -53,6 +53,7 @@ _NO_AUTHORITY = tuple(f"{name}:" for name, scheme in SCHEMES.items() if scheme.k
 _WITHOUT_CREDENTIALS = (*_NO_AUTHORITY, "unix:///")
 _MIXED = re.compile(r"://.*[?&]\w*(?:password|secret|token)=.*@", re.IGNORECASE | re.DOTALL)
 """An ``@`` in a setting, or a setting in a password: it is not known where the secret begins and ends."""
+_HOST_AND_PORT = re.compile(r"[\w.-]+(?::\d{1,5})?", re.ASCII)
 _USER_AND_PASSWORD = re.compile(r"([\w.~%+-]*:)[^/?#@]*", re.ASCII)
 _SETTING = re.compile(r"\w+=", re.ASCII)
 _HIDDEN = "***"
@@ -64,9 +65,19 @@ def open_store(url: str, options: StoreOptions) -> Store:
     name = urlsplit(url).scheme
     factory = _built_in(name) if name in SCHEMES else _plugin(name)
     if factory is None:
-        known = ", ".join(sorted(SCHEMES))
-        raise UsageError(f"store {hidden(url)}: unknown scheme {name!r}; this vfsd knows {known}")
+        raise UsageError(f"store {hidden(url)}: {_unknown(url, name)}")
     return factory(url, options)
+
+
+def _unknown(url: str, scheme: str) -> str:
+    """Return why no store serves *url*, and what may be meant."""
+    if _HOST_AND_PORT.fullmatch(url):
+        return f"it has no scheme; did you mean redis://{url}/0?"
+    if url.startswith("/"):
+        return f"it has no scheme; did you mean sqlite:{url}, or unix://{url} for the socket of a Redis?"
+    if url.startswith("."):
+        return f"it has no scheme; did you mean sqlite:{url}?"
+    return f"unknown scheme {scheme!r}; this vfsd knows {', '.join(sorted(SCHEMES))}"
 
 
 def _built_in(name: str) -> StoreFactory:
