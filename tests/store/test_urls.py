@@ -1,5 +1,7 @@
 """A Redis URL may set the options that say how to reach the server, and none that vfsd relies on."""
 
+import re
+
 import pytest
 
 from vfsd.errors import UsageError

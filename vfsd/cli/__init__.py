@@ -48,9 +48,9 @@ class _LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             close = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            if close and not ctx.resilient_parsing:
-                error.message = f"{error.message.rstrip('.')}; did you mean {close[0]!r}?"
-            raise
+            if not close:
+                raise
+            raise click.UsageError(f"{error.message.rstrip('.')}; did you mean {close[0]!r}?", ctx) from None
 
 
 def _print_versions(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
