@@ -123,6 +123,7 @@ def test_an_unknown_mount_option_is_refused_with_a_message(mount: MountFactory, 
         success(daemon.mount())  # the failed attempt has released the scope
 
 
+_IN_A_CONTAINER = 'mount -t tmpfs none /run; touch /run/.containerenv; exec "$@"'
 NO_RIGHTS = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin")
 NO_DEVICE = (
     *("unshare", "--mount", "sh", "-ec"),
@@ -131,17 +132,23 @@ NO_DEVICE = (
 )
 
 
+@pytest.mark.parametrize("place", ["host", "container"])
 @pytest.mark.parametrize("lacking", [NO_RIGHTS, NO_DEVICE], ids=["rights", "device"])
-def test_if_nothing_can_be_mounted_the_error_names_the_options_of_a_container(
-    lacking: tuple[str, ...], mount: MountFactory, redis_server: RedisServer
+def test_if_nothing_can_be_mounted_the_error_says_what_to_change_there(
+    lacking: tuple[str, ...], place: str, mount: MountFactory, redis_server: RedisServer
 ) -> None:
     mounted = mount(redis_server.url, start=False)
     mounted.path.mkdir()
     command = [*lacking, sys.executable, "-m", "vfsd", "mount", "-f", os.fspath(mounted.path)]
     command += ["--scope", mounted.scope, "--store", mounted.store]
+    if place == "container":
+        command = ["unshare", "--mount", "sh", "-ec", _IN_A_CONTAINER, "sh", *command]
     ended = subprocess.run(command, env=mounted.environment, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 10, ended.stderr
-    assert "--device /dev/fuse --cap-add SYS_ADMIN" in ended.stderr.splitlines()[-1]
+    last = ended.stderr.splitlines()[-1]
+    assert ("--device /dev/fuse --cap-add SYS_ADMIN" in last) is (place == "container")
+    if place == "host":
+        assert ("chmod 0666 /dev/fuse" if lacking is NO_DEVICE else "fusermount3 must be installed") in last
     assert mounts_at(mounted.path) == []
     if lacking is NO_DEVICE:  # detected before the scope is claimed
         assert mounted.scope not in mounted.vfsd("scopes").stdout

@@ -25,7 +25,8 @@ from vfsd.daemon.notify import StartupReporter
 from vfsd.daemon.presence import is_at, tell_if_removed
 from vfsd.daemon.task_dump import describe_tasks
 from vfsd.errors import ScopeMissing, StoreError, UncleanEnd, VfsdError
-from vfsd.fuse.session import FuseSession, check_device
+from vfsd.fuse.device import check_device
+from vfsd.fuse.session import FuseSession
 from vfsd.host import registrations
 from vfsd.host.mount_table import mount_at
 from vfsd.scope.hydrate import hydrate

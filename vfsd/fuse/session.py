@@ -13,6 +13,7 @@ import trio
 
 from vfsd.config import MountConfig
 from vfsd.errors import FuseUnavailable, MountpointError, VfsdError
+from vfsd.fuse.device import why_not_mounted
 from vfsd.fuse.guard import Layer, install
 from vfsd.fuse.idle_poll import IdlePoll
 from vfsd.fuse.kernel_cache import FuseKernelCache
@@ -101,23 +102,10 @@ def mount_options(config: MountConfig) -> set[str]:
     return names | {"ro"} if config.read_only else names
 
 
-_IN_A_CONTAINER = "in a container pass --device /dev/fuse --cap-add SYS_ADMIN --security-opt apparmor=unconfined"
-
-
-def check_device() -> None:
-    """Raise FuseUnavailable if this process cannot open ``/dev/fuse``. Call it before anything else is done."""
-    try:
-        os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
-    except OSError as error:
-        raise FuseUnavailable(
-            f"cannot open /dev/fuse: {error.strerror}; load the fuse module, and {_IN_A_CONTAINER}"
-        ) from None
-
-
 def _mount_error(mountpoint: str, why: str) -> VfsdError:
     """Return the error for libfuse's message *why*: this process may not mount at all, or not at *mountpoint*."""
     if os.strerror(errno.EPERM) in why:
-        return FuseUnavailable(f"cannot mount at {mountpoint}: {why}; this process may not mount: {_IN_A_CONTAINER}")
+        return FuseUnavailable(f"cannot mount at {mountpoint}: {why_not_mounted(why)}")
     return MountpointError(f"cannot mount at {mountpoint}: {why}")
 
 
