@@ -45,7 +45,8 @@ class MountConfig:
     *options* are mount options as given to ``-o``, without contradictions. *owner* (uid, gid) is shown for every file.
     *limits* are the limits of the scope that this mount changes. *max_memory* limits the daemon, in bytes; 0 is no
     limit. *store_timeout* is the longest a commit may take, in seconds. *skills* and *seeds* are seeded before the
-    mount is ready. With *keep_stored* a stored file is shown instead of a seed at the same path.
+    mount is ready. With *keep_stored* a stored file is shown instead of a seed at the same path. A log file
+    of *log_max* bytes is followed by a new one; 0 is no limit.
     """
 
     mountpoint: str
@@ -69,6 +70,7 @@ class MountConfig:
     directory_mtime: DirectoryMtime
     loose_references: bool
     log_file: str | None
+    log_max: int
     verbosity: int
     debug: bool
 

@@ -13,7 +13,8 @@ import pytest
 from tests.support.cli import detached, success
 from tests.support.mounted import MountFactory, wait_until
 from tests.support.servers import RedisServer
-from vfsd.daemon.log import LogFile, _Formatter
+from vfsd.daemon.log import _Formatter
+from vfsd.daemon.log_file import LogFile, create_log_file
 
 SECRET = "the secret content"
 
@@ -73,9 +74,57 @@ def test_an_exception_is_logged_without_its_text() -> None:
 
 @pytest.mark.parametrize("name", ["new\nline", "\x1b[2J", "\udcff", "\u2028", "\x85"])
 def test_a_name_cannot_forge_a_line(name: str, tmp_path: Path) -> None:
-    handler = LogFile(str(tmp_path / "log"), take_streams=False)
+    handler = LogFile(str(tmp_path / "log"), 0, take_streams=False)
     handler.setFormatter(_Formatter())
     handler.handle(_record("mounted at %s", name))
     handler.close()
     (line,) = (tmp_path / "log").read_text().splitlines()
     assert line.isprintable()
+
+
+MOST = 1000
+
+
+def test_a_long_log_becomes_the_one_before_and_a_new_one_begins(mount: MountFactory, redis_server: RedisServer) -> None:
+    """Records of every request, and the dumps of threads, which come through the descriptors: all count."""
+    mounted = mount(redis_server.url, start=False)
+    with detached(mounted) as daemon:
+        success(daemon.mount("--debug", "--log-max", "20K"))
+        before = Path(f"{mounted.log}.1")
+        while not before.exists():
+            (mounted.path / "file").write_bytes(b"a request")
+        assert 20 << 10 <= before.stat().st_size < 40 << 10
+        first = before.stat().st_ino
+        while before.stat().st_ino == first:
+            (mounted.path / "file").write_bytes(b"a request")
+        assert sorted(mounted.log.parent.glob(f"{mounted.log.name}*")) == [mounted.log, before]
+        assert stat.S_IMODE(mounted.log.stat().st_mode) == 0o640
+        assert _targets(daemon.pid()) == {str(mounted.log)}
+        success(mounted.vfsd("umount", str(mounted.path)))
+
+
+def test_daemons_that_share_a_log_rotate_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    handlers = [LogFile(str(path), MOST, take_streams=False) for _ in range(2)]
+    for number in range(60):
+        handlers[number % 2].handle(_record("%s", f"record {number:03} " + "x" * 88))
+        kept = [file.read_text() for file in (path, Path(f"{path}.1")) if file.exists()]
+        assert sum(map(len, kept)) < 2 * MOST + 200
+        last = "".join(reversed(kept)).splitlines()
+        assert [int(line.split()[1]) for line in last] == list(range(number + 1 - len(last), number + 1))
+    for handler in handlers:
+        handler.close()
+
+
+def test_without_a_limit_nothing_is_rotated(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    handler = LogFile(str(path), 0, take_streams=False)
+    for _ in range(50):
+        handler.handle(_record("x" * 100))
+    handler.close()
+    assert os.listdir(tmp_path) == ["log"]
+
+
+def test_making_a_log_tells_whether_it_is_new(tmp_path: Path) -> None:
+    assert create_log_file(str(tmp_path / "deep/log"))
+    assert not create_log_file(str(tmp_path / "deep/log"))

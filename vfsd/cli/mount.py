@@ -7,6 +7,8 @@ mypy.
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -32,7 +34,7 @@ from vfsd.cli.parsing import (
 from vfsd.cli.store_option import store_options
 from vfsd.config import DirectoryMtime, MountConfig
 from vfsd.daemon.process import run_detached, run_foreground
-from vfsd.errors import MountpointError
+from vfsd.errors import MountpointError, UncleanEnd, VfsdError
 from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
 from vfsd.seeds.sources import check_sources
@@ -64,6 +66,7 @@ class _MountOption(click.Option):
 @click.option("--scope", required=True, help="The scope to mount: the files of one run.")
 @store_options
 @click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log to stderr.")
+@click.option("-p", "--parents", is_flag=True, help="Create the directories above the mountpoint too.")
 @click.option("-o", "options", multiple=True, metavar="OPT,OPT", help="Mount options: ro, allow_other, noexec, …")
 @click.option("--read-only", cls=_MountOption, option="ro", help="Mount for reading, without claiming the scope.")
 @click.option(
@@ -119,6 +122,13 @@ class _MountOption(click.Option):
     help="Find references/x.md at the root if exactly one seeded skill has it.",
 )
 @click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log; stderr with -f.")
+@click.option(
+    "--log-max",
+    metavar="SIZE",
+    default="16M",
+    show_default=True,
+    help="Size at which a log file becomes FILE.1, and a new one begins; 0: no limit.",
+)
 @click.option("-v", "--verbose", "verbosity", count=True, help="Log more.")
 @click.option("--debug", is_flag=True, help="Log every request.")
 def mount(  # noqa: PLR0913 (click passes one argument for each option; only as typed parameters can mypy check them)
@@ -128,6 +138,7 @@ def mount(  # noqa: PLR0913 (click passes one argument for each option; only as 
     store: str | None,
     store_password_file: str | None,
     foreground: bool,
+    parents: bool,
     options: tuple[str, ...],
     owner: str | None,
     xattr: bool,
@@ -147,6 +158,7 @@ def mount(  # noqa: PLR0913 (click passes one argument for each option; only as 
     directory_mtime: str,
     loose_references: bool,
     log_file: str | None,
+    log_max: str,
     verbosity: int,
     debug: bool,
 ) -> None:
@@ -175,15 +187,16 @@ def mount(  # noqa: PLR0913 (click passes one argument for each option; only as 
         directory_mtime=DirectoryMtime(directory_mtime),
         loose_references=loose_references,
         log_file=parse_log_file(log_file),
+        log_max=parse_size(log_max),
         verbosity=verbosity,
         debug=debug,
     )
     check_paths_outside(config, detached=not foreground)
     check_sources(config.skills, config.seeds)
-    _mount(config, nonempty="nonempty" in names, foreground=foreground)
+    _mount(config, nonempty="nonempty" in names, parents=parents, foreground=foreground)
 
 
-def _mount(config: MountConfig, *, nonempty: bool, foreground: bool) -> None:
+def _mount(config: MountConfig, *, nonempty: bool, parents: bool, foreground: bool) -> None:
     """Mount as *config* says; print a line and return if the scope is already mounted there. Raises VfsdError."""
     with _reserve(config.mountpoint) as reservation:
         if _is_mounted(config):
@@ -191,13 +204,29 @@ def _mount(config: MountConfig, *, nonempty: bool, foreground: bool) -> None:
             say(f"scope {config.scope} is already mounted at {config.mountpoint}")
             return
         _take_back(config)
-        for note in mountpoints.make_ready(config.mountpoint, nonempty=nonempty):
+        for note in mountpoints.clean_up(config.mountpoint):
             say(note, err=True)
-        if foreground:
-            run_foreground(config, reservation)
-            return
-        with _Progress() as progress:
-            run_detached(config, reservation, progress.show)
+        with _mountpoint(config.mountpoint, nonempty=nonempty, parents=parents):
+            if foreground:
+                run_foreground(config, reservation)
+                return
+            with _Progress() as progress:
+                run_detached(config, reservation, progress.show)
+
+
+@contextmanager
+def _mountpoint(path: str, *, nonempty: bool, parents: bool) -> Iterator[None]:
+    """Create the mountpoint *path* if it is missing. If nothing gets mounted, remove what was created."""
+    created = mountpoints.create(path, parents=parents)
+    try:
+        mountpoints.check_usable(path, nonempty=nonempty)
+        for directory in created:
+            say(f"created {directory}", err=True)
+        yield
+    except VfsdError as error:
+        if not isinstance(error, UncleanEnd):  # that one was mounted
+            mountpoints.remove(created)
+        raise
 
 
 def _reserve(mountpoint: str) -> registrations.Reservation:

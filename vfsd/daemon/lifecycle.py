@@ -26,6 +26,7 @@ from vfsd.daemon.presence import is_at, tell_if_removed
 from vfsd.daemon.task_dump import describe_tasks
 from vfsd.errors import ScopeMissing, StoreError, UncleanEnd, VfsdError
 from vfsd.fuse.device import check_device
+from vfsd.fuse.libfuse import check_mount_options
 from vfsd.fuse.session import FuseSession
 from vfsd.host import registrations
 from vfsd.host.mount_table import mount_at
@@ -51,6 +52,9 @@ class Daemon:
         self._reporter = reporter
         self._since_ns = clock.now()
         self._unfinished: list[str] = []
+        self._notes: list[str] = []
+        """What is reported as soon as the mount is up: until then all of it can still be undone."""
+        self._came_up = False
         self._keeping = trio.CancelScope()
         self._everything = trio.CancelScope()
         self._stop: Callable[[], None] = self._everything.cancel
@@ -71,6 +75,7 @@ class Daemon:
         sources = await trio.to_thread.run_sync(read_sources, self._config.skills, self._config.seeds)
         options = StoreOptions(self._config.store_timeout, self._config.allow_eviction, self._config.fsync)
         check_device()
+        check_mount_options(self._config)
         async with AsyncExitStack() as stack:
             store = open_store(self._config.store, options)
             stack.push_async_callback(store.aclose)
@@ -102,9 +107,9 @@ class Daemon:
         terms = ClaimTerms(create=not config.must_exist, take_over=config.take_over, limits=config.limits)
         with trio.CancelScope(shield=True):  # a claim that nobody has heard of could not be released
             claim = await store.claim(config.scope, this_process(config.mountpoint), terms)
-        stack.push_async_callback(self._release, claim)
+        stack.push_async_callback(self._give_up, claim)
         if claim.created:
-            self._reporter.note(f"created scope {config.scope} in {store.label}")
+            self._notes.append(f"created scope {config.scope} in {store.label}")
         return claim
 
     async def _keep(self, claim: Claim) -> None:
@@ -112,11 +117,12 @@ class Daemon:
         with self._keeping:
             await claim.keep()
 
-    async def _release(self, claim: Claim) -> None:
-        """Release *claim*. If the store is away, its lease ends by itself."""
+    async def _give_up(self, claim: Claim) -> None:
+        """Release *claim*. One that never came up undoes a new scope. If the store is away, the lease ends."""
+        end = claim.undo if claim.created and not self._came_up else claim.release
         try:
             with trio.CancelScope(shield=True), trio.fail_after(_RELEASE_SECONDS):
-                await claim.release()
+                await end()
         except (StoreError, trio.TooSlowError) as error:
             why = str(error) or "no answer in time"
             self._unfinished.append(f"scope {claim.scope} could not be released, its lease will end by itself: {why}")
@@ -182,6 +188,7 @@ class Daemon:
             session.close(unmount=is_at(self._config.mountpoint, mount))
 
     async def _serve_until_stopped(self, session: FuseSession) -> None:
+        self._came_up = True
         self._stop = session.stop
         try:
             await session.serve()
@@ -190,6 +197,8 @@ class Daemon:
         self._reporter.stopping()
 
     async def _announce(self, mounted: MountedScope) -> None:
+        for note in self._notes:
+            self._reporter.note(note)
         config, seeded = self._config, mounted.overlay.files
         text = f"scope {config.scope} mounted at {config.mountpoint}, {mounted.volume.files} files"
         self._reporter.ready(f"{text}, {seeded} seeded" if seeded else text)

@@ -1,49 +1,32 @@
-"""The log of a daemon: who may read it, what it may contain, and that it follows a rotation.
+"""The log of a daemon: what it may contain.
 
 No content of a file and no control character gets into it. A bug's exception may quote what it was handling, so only
 its type and its traceback are logged, whoever logs it.
 """
 
-import contextlib
 import errno
 import logging
-import logging.handlers
 import os
-import threading
-import time
 import traceback
 from collections.abc import Iterator
-from io import TextIOWrapper
-from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
 
 from vfsd.config import MountConfig
-from vfsd.errors import UsageError
+from vfsd.daemon.log_file import LogFile
 from vfsd.printable import printable
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _LEVELS = (logging.INFO, logging.DEBUG)
-_MODE = 0o640
-_FOLLOW_SECONDS = 1.0
 
 _ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
-def create_log_file(path: str) -> None:
-    """Create the log file now, while an error can still be printed. Raises UsageError."""
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        os.close(_opener(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
-    except OSError as error:
-        raise UsageError(
-            f"cannot write the log file {path}: {error.strerror}; choose another with --log-file"
-        ) from None
-
-
 def start_logging(config: MountConfig, log_file: str | None, *, take_streams: bool) -> None:
     """Log to *log_file*, or to stderr. With *take_streams* stdout and stderr of this process go to the file too."""
-    handler = LogFile(log_file, take_streams=take_streams) if log_file else logging.StreamHandler()
+    handler: logging.Handler = logging.StreamHandler()
+    if log_file is not None:
+        handler = LogFile(log_file, config.log_max, take_streams=take_streams)
     handler.setFormatter(_Formatter(_FORMAT))
     logging.basicConfig(level=_LEVELS[min(config.verbosity, 1)], handlers=[handler])
     logging.getLogger("vfsd.fuse.trace").setLevel(logging.DEBUG if config.debug else logging.INFO)
@@ -59,46 +42,6 @@ def _tells_a_fault(record: logging.LogRecord) -> bool:
     (fuse_dev_do_write in fs/fuse/dev.c). The last close of a file, for example, does not hold up an unmount.
     """
     return not ("fuse_reply" in str(record.msg) and record.args == (os.strerror(errno.ENOENT),))
-
-
-def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, _MODE)
-
-
-class LogFile(logging.handlers.WatchedFileHandler):
-    """A log file, readable by its owner and group only. After a rotation the daemon goes on in a new file.
-
-    With *take_streams* the descriptors 1 and 2 lead to the same file, also after a rotation: libfuse, a crash of the
-    interpreter and the dump of threads write there. A record notices a rotation. A daemon may log nothing for hours,
-    so a thread looks every second too.
-    """
-
-    def __init__(self, path: str, *, take_streams: bool) -> None:
-        self._take_streams = take_streams
-        super().__init__(path, encoding="utf-8", errors="backslashreplace")
-        if take_streams:
-            threading.Thread(target=self._follow, name="log rotation", daemon=True).start()
-
-    def _open(self) -> TextIOWrapper:
-        stream = open(self.baseFilename, "a", encoding=self.encoding, errors=self.errors, opener=_opener)  # noqa: SIM115 (a Path has no opener)
-        if self._take_streams:
-            for descriptor in (1, 2):
-                os.dup2(stream.fileno(), descriptor)
-        return stream
-
-    def _follow(self) -> None:
-        while True:
-            time.sleep(_FOLLOW_SECONDS)
-            with self._locked(), contextlib.suppress(OSError):  # the next look, or the next record, tries again
-                self.reopenIfNeeded()
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        self.acquire()
-        try:
-            yield
-        finally:
-            self.release()
 
 
 class _Formatter(logging.Formatter):

@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from vfsd.config import MountConfig, default_log_file
-from vfsd.daemon.log import create_log_file, start_logging
+from vfsd.daemon.log import start_logging
+from vfsd.daemon.log_file import create_log_file
 from vfsd.daemon.notify import PipeReporter, StartupReporter
 from vfsd.errors import DaemonFailed, VfsdError, exit_status_of
 from vfsd.host.registrations import Reservation
+
+_BUG = 1
+"""The exit status of a daemon that a bug ended. Only its log says where."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +42,7 @@ def run_foreground(config: MountConfig, reservation: Reservation) -> None:
         raise
     except Exception as error:  # noqa: BLE001 (Python would print its text, which may quote content)
         _log.critical("the daemon ended by a bug", exc_info=True)
-        raise DaemonFailed(_bug(error), 1) from None
+        raise DaemonFailed(_bug(error), _BUG) from None
 
 
 def run_detached(config: MountConfig, reservation: Reservation, on_message: Callable[[dict[str, Any]], None]) -> None:
@@ -49,7 +53,7 @@ def run_detached(config: MountConfig, reservation: Reservation, on_message: Call
     daemon ends without one.
     """
     log_file = log_file_of(config)
-    create_log_file(log_file)
+    is_new = create_log_file(log_file)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -57,8 +61,13 @@ def run_detached(config: MountConfig, reservation: Reservation, on_message: Call
     os.close(writing)
     reservation.forget()
     os.waitpid(child, 0)
-    with os.fdopen(reading, "rb") as pipe:
-        _wait_until_ready(pipe, on_message, log_file)
+    try:
+        with os.fdopen(reading, "rb") as pipe:
+            _wait_until_ready(pipe, on_message, log_file)
+    except DaemonFailed as failed:
+        if is_new and config.log_file is None and failed.status != _BUG:  # the command says all that the log says
+            Path(log_file).unlink(missing_ok=True)
+        raise
 
 
 def _wait_until_ready(pipe: Iterator[bytes], on_message: Callable[[dict[str, Any]], None], log_file: str) -> None:
@@ -77,7 +86,7 @@ def _become_daemon(config: MountConfig, reservation: Reservation, pipe: int, log
     os.setsid()
     if os.fork():  # the child of a session leader is no leader, and so never gets a terminal again
         os._exit(0)
-    status = 1
+    status = _BUG
     try:
         os.chdir("/")
         _close_all_but(pipe, reservation.descriptor)
@@ -117,8 +126,8 @@ def _serve_and_report(config: MountConfig, reporter: PipeReporter) -> int:
         return exit_status_of(error)
     except BaseException as error:  # noqa: BLE001 (nothing catches it later, and the command must print it)
         _log.critical("the daemon ended by a bug", exc_info=True)
-        reporter.failed(_bug(error), 1)
-        return 1
+        reporter.failed(_bug(error), _BUG)
+        return _BUG
     return 0
 
 

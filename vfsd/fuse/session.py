@@ -1,22 +1,15 @@
 """Mounting and serving one FUSE session. pyfuse3 keeps its session in globals, so a process can have only one."""
 
-import errno
 import logging
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pyfuse3
 import trio
 
 from vfsd.config import MountConfig
-from vfsd.errors import FuseUnavailable, MountpointError, VfsdError
-from vfsd.fuse.device import why_not_mounted
 from vfsd.fuse.guard import Layer, install
 from vfsd.fuse.idle_poll import IdlePoll
 from vfsd.fuse.kernel_cache import FuseKernelCache
+from vfsd.fuse.libfuse import mount_error, mount_options, said, stderr_of_libfuse
 from vfsd.fuse.operations import Operations
 from vfsd.fuse.replies import Replies
 from vfsd.fuse.root_references import RootReferenceLayer
@@ -55,12 +48,11 @@ class FuseSession:
     def mount(self) -> None:
         """Mount. Requests wait in the kernel until :meth:`serve` runs. Raises FuseUnavailable, MountpointError."""
         operations = self._operations()
-        with _stderr_of_libfuse() as printed:
+        with stderr_of_libfuse() as printed:
             try:
                 pyfuse3.init(operations, self._config.mountpoint, mount_options(self._config))
             except RuntimeError as error:
-                why = Path(printed).read_text(errors="replace").strip().replace("\n", "; ") or str(error)
-                raise _mount_error(self._config.mountpoint, why) from None
+                raise mount_error(self._config.mountpoint, said(printed) or str(error)) from None
         self._kernel.mounted()
 
     def _operations(self) -> Operations:
@@ -94,32 +86,3 @@ class FuseSession:
         With *unmount* whatever is at the mountpoint is unmounted: the caller must know that it is this mount.
         """
         pyfuse3.close(unmount=unmount)
-
-
-def mount_options(config: MountConfig) -> set[str]:
-    """Return the mount options for libfuse (:manpage:`mount.fuse3(8)`). No two of them contradict each other."""
-    names = {"default_permissions", f"fsname=vfsd:{config.scope}", "subtype=vfsd", *config.options}
-    return names | {"ro"} if config.read_only else names
-
-
-def _mount_error(mountpoint: str, why: str) -> VfsdError:
-    """Return the error for libfuse's message *why*: this process may not mount at all, or not at *mountpoint*."""
-    if os.strerror(errno.EPERM) in why:
-        return FuseUnavailable(f"cannot mount at {mountpoint}: {why_not_mounted(why)}")
-    return MountpointError(f"cannot mount at {mountpoint}: {why}")
-
-
-@contextmanager
-def _stderr_of_libfuse() -> Iterator[str]:
-    """Redirect file descriptor 2 to a temporary file, and yield the path of that file.
-
-    libfuse prints why it cannot mount, and does not return it.
-    """
-    stderr = os.dup(2)
-    with tempfile.NamedTemporaryFile(prefix="vfsd-") as output:
-        os.dup2(output.fileno(), 2)
-        try:
-            yield output.name
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)

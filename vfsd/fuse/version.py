@@ -1,11 +1,11 @@
 """``vfsd --version``: everything a bug report needs to know."""
 
-import ctypes
 import os
 
 import pyfuse3
 
 from vfsd import __version__
+from vfsd.fuse.libfuse import library_version
 
 
 def versions() -> str:
@@ -14,19 +14,7 @@ def versions() -> str:
         (
             f"vfsd {__version__}",
             f"pyfuse3 {pyfuse3.__version__}",
-            f"libfuse {_libfuse()}",
+            f"libfuse {library_version()}",
             f"kernel {os.uname().release}",
         )
     )
-
-
-def _libfuse() -> str:
-    """Return the version of the shared library that pyfuse3 has loaded (``fuse_pkgversion``, libfuse 3.0 or later).
-
-    Loading pyfuse3 again finds the library that it is linked to. The file name of that library depends on its version:
-    ``libfuse3.so.3``, and ``libfuse3.so.4`` since libfuse 3.17.
-    """
-    pkgversion = ctypes.CDLL(pyfuse3.__file__).fuse_pkgversion
-    pkgversion.restype = ctypes.c_char_p
-    version: bytes = pkgversion()
-    return version.decode()

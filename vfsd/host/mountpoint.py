@@ -4,6 +4,7 @@ A system call on a vfsd mount hangs if its daemon is frozen. So nothing here mak
 :func:`health`: in a thread of its own, with a time limit.
 """
 
+import contextlib
 import ctypes
 import enum
 import errno
@@ -23,13 +24,16 @@ __all__ = [
     "Health",
     "Mount",
     "absolute",
+    "check_usable",
+    "clean_up",
+    "create",
     "detach",
     "health",
     "lies_within",
-    "make_ready",
     "mount_at",
     "mounts",
     "own_mount_at",
+    "remove",
     "unmount",
 ]
 
@@ -105,11 +109,10 @@ def health(path: str) -> Health:
     return answers[0] if answers else Health.SILENT
 
 
-def make_ready(path: str, *, nonempty: bool) -> list[str]:
-    """Prepare *path* for a mount: detach mounts of dead daemons, create the directory. Return a line for each step.
+def clean_up(path: str) -> list[str]:
+    """Detach what dead daemons have left mounted at *path*. Return a line for each.
 
-    Raises MountpointError if a live daemon serves *path*, if it is not a directory, or if it is not empty
-    (unless *nonempty*).
+    Raises MountpointError if a live daemon serves *path*.
     """
     notes = []
     while (mount := mount_at(path)) is not None and mount.scope is not None:  # there may be several, one over the other
@@ -119,17 +122,54 @@ def make_ready(path: str, *, nonempty: bool) -> list[str]:
             )
         detach(path)
         notes.append(f"cleaned up {path}: a dead daemon had left scope {mount.scope} mounted there")
+    return notes
+
+
+def create(path: str, *, parents: bool) -> list[str]:
+    """Create the directory *path* if there is nothing; with *parents* those above it too. Return what was created.
+
+    Raises MountpointError; then nothing is created.
+    """
+    missing = _missing(path)
+    if len(missing) > 1 and not parents:
+        above = os.path.dirname(missing[0])
+        raise MountpointError(f"{path}: {above} has no {os.path.basename(missing[0])}: correct it, or add --parents")
+    created: list[str] = []
     try:
-        if not os.path.lexists(path):
-            os.makedirs(path)
-            notes.append(f"created {path}")
+        for directory in missing:
+            os.mkdir(directory)
+            created.append(directory)
+    except OSError as error:
+        remove(created)
+        raise MountpointError(f"{path}: {error.strerror}") from None
+    return created
+
+
+def _missing(path: str) -> list[str]:
+    """Return the directories that *path* lacks, the highest first."""
+    missing: list[str] = []
+    while not os.path.lexists(path):
+        missing.insert(0, path)
+        path = os.path.dirname(path)
+    return missing
+
+
+def remove(created: list[str]) -> None:
+    """Remove the directories *created* again, the deepest first. One that is in use stays."""
+    with contextlib.suppress(OSError):
+        for directory in reversed(created):
+            os.rmdir(directory)
+
+
+def check_usable(path: str, *, nonempty: bool) -> None:
+    """Raise MountpointError if *path* is not a directory, or if it is not empty (unless *nonempty*)."""
+    try:
         if not os.path.isdir(path):
             raise MountpointError(f"{path}: not a directory")
         if not nonempty and os.listdir(path):
             raise MountpointError(f"{path}: not empty; mount elsewhere, or hide what is there with -o nonempty")
     except OSError as error:
         raise MountpointError(f"{path}: {error.strerror}") from None
-    return notes
 
 
 def detach(path: str) -> None:

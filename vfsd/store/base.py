@@ -93,6 +93,13 @@ class Claim(abc.ABC):
     async def release(self) -> None:
         """Give the scope up, so that the next claim need not wait. It does nothing if the claim is lost already."""
 
+    async def undo(self) -> None:
+        """Give up a scope that this claim has created and that no mount has shown: it leaves nothing behind.
+
+        It does nothing if the claim is lost already. A store that cannot remove a scope in one step releases it.
+        """
+        await self.release()
+
     @abc.abstractmethod
     def raise_if_unusable(self) -> None:
         """Raise at once what a commit would raise, if that is known: the claim is lost, or the store is away."""

@@ -116,6 +116,12 @@ class MemoryClaim(Claim):
         if held is not None and held.owner == self.owner:
             held.owner = None
 
+    async def undo(self) -> None:
+        """See :meth:`Claim.undo`."""
+        held = self._store.held.get(self.scope)
+        if held is not None and held.owner == self.owner:
+            del self._store.held[self.scope]
+
     def raise_if_unusable(self) -> None:
         """See :meth:`Claim.raise_if_unusable`."""
         held = self._store.held.get(self.scope)

@@ -24,7 +24,7 @@ from vfsd.store.redis.admin import RedisAdmin
 from vfsd.store.redis.connection import FencedConnection
 from vfsd.store.redis.durability import DurabilityWait
 from vfsd.store.redis.errors import refusal
-from vfsd.store.redis.keys import Keys
+from vfsd.store.redis.keys import SCOPES, Keys
 from vfsd.store.redis.leftovers import SWEEP, Leftovers, is_large
 from vfsd.store.redis.resp import ConnectionLost, ReplyError, RespConnection, RespRequest
 from vfsd.store.redis.transaction import (
@@ -136,10 +136,16 @@ class RedisClaim(Claim):
     async def release(self) -> None:
         """See :meth:`Claim.release`."""
         keys = Keys(self.scope)
-        await trio.to_thread.run_sync(
-            lambda: self._admin.script(scripts.RELEASE, (keys.scope, keys.lease), self.owner.token),
-            abandon_on_cancel=True,
-        )
+        await self._end(scripts.RELEASE, (keys.scope, keys.lease), self.owner.token)
+
+    async def undo(self) -> None:
+        """See :meth:`Claim.undo`."""
+        keys = Keys(self.scope)
+        everything = (keys.scope, keys.lease, SCOPES, keys.inodes, keys.entries, keys.leftovers)
+        await self._end(scripts.UNDO, everything, self.owner.token, self.scope)
+
+    async def _end(self, script: bytes, keys: tuple[bytes, ...], *arguments: str) -> None:
+        await trio.to_thread.run_sync(lambda: self._admin.script(script, keys, *arguments), abandon_on_cancel=True)
 
     async def sync(self) -> None:
         """Wait for as many replicas, or for the server's own disk, as the operator asked for."""

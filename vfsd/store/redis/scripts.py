@@ -64,6 +64,15 @@ redis.call('HDEL', KEYS[1], 'token', 'owner')
 return 1
 """
 
+UNDO: Final = b"""#!lua flags=allow-oom
+-- KEYS scope, lease, scopes, inodes, entries, leftovers   ARGV token, name
+-- Deletes a scope that the owner has created and never shown: it has no content yet.
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[4], KEYS[5], KEYS[6])
+redis.call('SREM', KEYS[3], ARGV[2])
+return 1
+"""
+
 SHRINK: Final = b"""#!lua flags=allow-oom
 -- KEYS scope, inodes, entries   ARGV epoch, number of inodes, number of entries, then commands: number of words, words
 -- Stores a change that needs no memory. A full server refuses the same commands in a transaction.

@@ -133,10 +133,23 @@ class SqliteClaim(Claim):
 
     async def release(self) -> None:
         """See :meth:`Claim.release`."""
+        self._end()
+        await self._database.run(lambda connection: scope_rows.release(connection, self._grant))
+
+    async def undo(self) -> None:
+        """See :meth:`Claim.undo`."""
+        self._end()
+        await self._database.run(self._erase)
+
+    def _end(self) -> None:
         if self._lost is None:
             self._lost = Fenced(f"scope {self.scope} has been released")
         self._ended.set()
-        await self._database.run(lambda connection: scope_rows.release(connection, self._grant))
+
+    def _erase(self, connection: sqlite3.Connection) -> None:
+        with transaction(connection):
+            if scope_rows.is_held(connection, self._grant):
+                rows.erase(connection, self._grant.scope)
 
     # --- changing
 

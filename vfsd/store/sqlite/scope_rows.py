@@ -134,6 +134,12 @@ def release(connection: sqlite3.Connection, grant: Grant) -> None:
     _set_lease(connection, grant, 0)
 
 
+def is_held(connection: sqlite3.Connection, grant: Grant) -> bool:
+    """Return whether the grant is still valid, and was not released."""
+    held = "SELECT 1 FROM scopes WHERE id = ? AND epoch = ? AND lease_ns <> 0"
+    return connection.execute(held, grant).fetchone() is not None
+
+
 def _set_lease(connection: sqlite3.Connection, grant: Grant, lease_ns: int) -> bool:
     changed = connection.execute(
         "UPDATE scopes SET lease_ns = ? WHERE id = ? AND epoch = ? AND lease_ns <> 0",
