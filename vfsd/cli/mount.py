@@ -206,27 +206,31 @@ def _mount(config: MountConfig, *, nonempty: bool, parents: bool, foreground: bo
         _take_back(config)
         for note in mountpoints.clean_up(config.mountpoint):
             say(note, err=True)
-        with _mountpoint(config.mountpoint, nonempty=nonempty, parents=parents):
+        with _mountpoint(config.mountpoint, nonempty=nonempty, parents=parents) as created:
             if foreground:
+                _tell(created)
                 run_foreground(config, reservation)
                 return
-            with _Progress() as progress:
+            with _Progress(created) as progress:
                 run_detached(config, reservation, progress.show)
 
 
 @contextmanager
-def _mountpoint(path: str, *, nonempty: bool, parents: bool) -> Iterator[None]:
-    """Create the mountpoint *path* if it is missing. If nothing gets mounted, remove what was created."""
+def _mountpoint(path: str, *, nonempty: bool, parents: bool) -> Iterator[list[str]]:
+    """Create the mountpoint *path* if it is missing, and yield what was created. If nothing gets mounted, remove it."""
     created = mountpoints.create(path, parents=parents)
     try:
         mountpoints.check_usable(path, nonempty=nonempty)
-        for directory in created:
-            say(f"created {directory}", err=True)
-        yield
+        yield created
     except VfsdError as error:
         if not isinstance(error, UncleanEnd):  # that one was mounted
             mountpoints.remove(created)
         raise
+
+
+def _tell(created: list[str]) -> None:
+    for directory in created:
+        say(f"created {directory}", err=True)
 
 
 def _reserve(mountpoint: str) -> registrations.Reservation:
@@ -281,9 +285,13 @@ def _check_no_seeds(config: MountConfig) -> None:
 
 
 class _Progress:
-    """Prints the messages of a starting daemon. Hydration gets a progress bar on a terminal if it takes over 0.5 s."""
+    """Prints the messages of a starting daemon, and what was *created* for it as soon as nothing will be undone.
 
-    def __init__(self) -> None:
+    Hydration gets a progress bar on a terminal if it takes over 0.5 s.
+    """
+
+    def __init__(self, created: list[str]) -> None:
+        self._created = created
         self._started = time.monotonic()
         self._bar: Any = None
         self._done = 0
@@ -302,6 +310,9 @@ class _Progress:
             self._show_bar(message["done"], message["total"])
             return
         self._end_bar()
+        if "warning" not in message:
+            _tell(self._created)
+            self._created = []
         text = next(message[kind] for kind in ("note", "warning", "ready") if kind in message)
         say(text if "ready" in message else f"vfsd: {text}", err="ready" not in message)
 

@@ -1,0 +1,103 @@
+"""A mount that does not come up leaves nothing behind: no scope, no directory, no log, no file of a store."""
+
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import failure, success
+from tests.support.mounted import Mounted, MountFactory
+from tests.support.servers import RedisServer
+from vfsd.config import default_log_file
+
+
+def _not_a_skill(place: Path) -> str:
+    (place / "nothing").mkdir()
+    return f"--skill {place}/nothing"
+
+
+def _seeds_that_exclude_each_other(place: Path) -> str:
+    (place / "file").touch()
+    return f"--seed {place}/file:/notes --seed {place}/file:/notes/below"
+
+
+MISTAKES: dict[str, tuple[int, Callable[[Path], str]]] = {
+    "an unknown mount option": (9, lambda _place: "-o foo"),
+    "a mount option that the kernel refuses": (9, lambda _place: "-o blksize=512"),
+    "a size": (2, lambda _place: "--max-bytes 2Q"),
+    "no skill": (2, _not_a_skill),
+    "a missing seed": (2, lambda place: f"--seed {place}/missing:/x"),
+    "seeds that exclude each other": (2, _seeds_that_exclude_each_other),
+    "a store that is away": (3, lambda _place: "--store redis://127.0.0.1:1/0"),
+    "a log that cannot be written": (2, lambda _place: "--log-file /dev/null/log"),
+}
+
+
+@pytest.fixture(params=["redis", "sqlite"])
+def mounted(request: pytest.FixtureRequest, mount: MountFactory, redis_server: RedisServer, tmp_path: Path) -> Mounted:
+    """Return what is not mounted yet, from each kind of store. The SQLite file does not exist yet."""
+    return mount(redis_server.url if request.param == "redis" else f"sqlite:{tmp_path}/scopes.db", start=False)
+
+
+def _leftovers(mounted: Mounted) -> list[str]:
+    """Return what a failed mount has left."""
+    log = default_log_file(mounted.scope)
+    found = [os.fspath(path) for path in (mounted.path, log) if path.exists()]
+    listed = mounted.vfsd("scopes").stdout
+    return [*found, *([listed] if mounted.scope in listed else [])]
+
+
+@pytest.mark.parametrize("foreground", [False, True], ids=["detached", "foreground"])
+@pytest.mark.parametrize(("status", "mistake"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_leaves_nothing(
+    mounted: Mounted, tmp_path: Path, foreground: bool, status: int, mistake: Callable[[Path], str]
+) -> None:
+    options = shlex.split(mistake(tmp_path))
+    command = ["mount", os.fspath(mounted.path), "--scope", mounted.scope, *(["-f"] if foreground else [])]
+    ended = mounted.vfsd(*command, *options)
+    assert ended.returncode == status, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert _leftovers(mounted) == []
+
+
+def test_a_mount_option_is_tried_before_the_store_is_opened(mount: MountFactory, tmp_path: Path) -> None:
+    mounted = mount(f"sqlite:{tmp_path}/scopes.db", start=False)
+    failure(mounted.vfsd("mount", os.fspath(mounted.path), "--scope", mounted.scope, "-o", "foo"), 9)
+    assert not (tmp_path / "scopes.db").exists()
+
+
+def test_a_mistyped_path_is_not_made(mounted: Mounted, tmp_path: Path) -> None:
+    """The last component is created. Those above it are created only with ``--parents``."""
+    target = tmp_path / "nope/x/y"
+    command = ["mount", os.fspath(target), "--scope", mounted.scope]
+    line = failure(mounted.vfsd(*command), 9)
+    assert line == f"{target}: {tmp_path} has no nope: correct it, or add --parents"
+    assert not (tmp_path / "nope").exists()
+    failure(mounted.vfsd(*command, "--parents", "-o", "foo"), 9)
+    assert not (tmp_path / "nope").exists()
+    try:
+        assert success(mounted.vfsd(*command, "--parents")).startswith(f"scope {mounted.scope} mounted at {target}")
+    finally:
+        success(mounted.vfsd("umount", os.fspath(target)))
+        default_log_file(mounted.scope).unlink()
+
+
+def test_what_was_there_before_stays(mounted: Mounted) -> None:
+    """A scope, its limits, a directory and a log of an earlier mount do not go with a failed one."""
+    mounted.start()
+    (mounted.path / "file").write_text("content")
+    mounted.stop()
+    log = default_log_file(mounted.scope)
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("an earlier line\n")
+    try:
+        ended = mounted.vfsd("mount", os.fspath(mounted.path), "--scope", mounted.scope, "-o", "blksize=512")
+        assert ended.returncode == 9, ended.stderr
+        assert log.read_text().startswith("an earlier line\n")
+    finally:
+        log.unlink()
+    assert mounted.path.is_dir()
+    mounted.start()
+    assert (mounted.path / "file").read_text() == "content"
