@@ -68,7 +68,7 @@ class MountConfig:
     seeds: tuple[SeedSpec, ...]
     keep_stored: bool
     directory_mtime: DirectoryMtime
-    loose_references: bool
+    loose_references: tuple[bytes, ...]
     log_file: str | None
     log_max: int
     verbosity: int

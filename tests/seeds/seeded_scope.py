@@ -25,6 +25,9 @@ from vfsd.tree.change import ROOT, Attributes, PutChunks, PutEntry, PutInode
 from vfsd.tree.inode import Entry, Inode
 from vfsd.tree.tree import Tree
 
+OFFERED = (b"references", b"a", b"b", b"c")
+"""The directories of skills that are answered at the root: those that the tests use."""
+
 
 class StoredInode(NamedTuple):
     """One inode as the store should have it. A directory has no times here: a seeding changes them in memory only."""
@@ -41,7 +44,7 @@ class SeededScope:
         self.tree, self.store = scope.tree, scope.store
         self.volume, self.overlay = scope.volume, scope.overlay
         self.directory_times = scope.seeded.directory_times
-        self.references = RootReferences(self.tree, self.overlay)
+        self.references = RootReferences(self.tree, self.overlay, OFFERED)
         self.paths = PathResolver(self.tree, b"/mnt")
         self.seeding = Seeding(scope.seeded, self.tree, self.paths, keep=keep)
         self.files = FileWriter(self.volume, self.tree, self.paths, NoKernelCache().forget)
@@ -123,7 +126,7 @@ def _check_counts(tree: Tree, times: DirectoryTimes) -> None:
 
 def _check_answers(scope: SeededScope) -> None:
     """Assert that the answers which *scope* has kept are those that somebody gets who asks for the first time."""
-    fresh = RootReferences(scope.tree, scope.overlay)
+    fresh = RootReferences(scope.tree, scope.overlay, OFFERED)
     for directory, _ in scope.overlay.skills():
         skill = scope.overlay.skill(directory)
         assert skill is not None

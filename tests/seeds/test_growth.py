@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.seeds.seeded_scope import SeededScope, seeded_scope
+from tests.seeds.seeded_scope import OFFERED, SeededScope, seeded_scope
 from vfsd.seeds.root_references import RootReferences
 from vfsd.tree.change import ROOT
 from vfsd.tree.plan_names import EntryKey, NewInode
@@ -132,7 +132,7 @@ async def test_what_an_operation_costs_does_not_grow_with_the_skills_beside_it(
 async def test_a_kept_answer_is_given_up_with_the_next_change_of_what_was_looked_at() -> None:
     async with seeded_scope() as scope:
         await _fill_with_seeded_skills(scope, 3)
-        references, fresh = scope.references, RootReferences(scope.tree, scope.overlay)
+        references, fresh = scope.references, RootReferences(scope.tree, scope.overlay, OFFERED)
         here = EntryKey(scope.inode(b"/skills/1/references").ino, b"new.md")
         for names in ((b"references", b"new.md"), (b"references", b"own 1.md"), (b"references",)):
             references.find(names)

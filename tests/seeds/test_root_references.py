@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import pytest
 
 from tests.control.conftest import Connect
 from tests.seeds.conftest import RULES, SCRIPT, Kept
+from tests.support.cli import failure
 from tests.support.files import refused
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer
@@ -112,10 +114,51 @@ def test_git_sees_nothing_of_it(root: Path) -> None:
 
 
 def test_programs_that_test_for_existence_find_it(root: Path) -> None:
-    with refused(errno.EEXIST):
-        (root / "references").mkdir()
-    subprocess.run(["mkdir", "-p", root / "references"], check=True)
+    assert (root / "references").exists()
+    subprocess.run(["test", "-d", root / "references"], check=True)
     assert (root / "references/rules.md").exists()
+
+
+def _copy(root: Path) -> None:
+    (root / "mine").mkdir()
+    (root / "mine/file").touch()
+    shutil.copytree(root / "mine", root / "references")
+
+
+AT_THE_NAME: dict[str, Callable[[Path], object]] = {
+    "mkdir": lambda root: (root / "references").mkdir(),
+    "mkdir, with a slash": lambda root: subprocess.run(["mkdir", "references/"], cwd=root, check=True),
+    "mkdir -p": lambda root: subprocess.run(["mkdir", "-p", root / "references"], check=True),
+    "makedirs below it": lambda root: subprocess.run(["mkdir", "-p", "./references/of/mine"], cwd=root, check=True),
+    "copytree": _copy,
+    "ln -s": lambda root: subprocess.run(["ln", "-s", "own", "references"], cwd=root, check=True),
+    "symlink": lambda root: (root / "references").symlink_to("own"),
+    "link": lambda root: os.link(root / "own", root / "references"),
+    "mkfifo": lambda root: os.mkfifo(root / "references"),
+    "the shell": lambda root: subprocess.run("echo mine > references", shell=True, cwd=root, check=True),
+    "rename": lambda root: (root / "own").rename(root / "references"),
+    "rename, not over anything": lambda root: renameat2(root / "own", root / "references", RENAME_NOREPLACE),
+    "node": lambda root: subprocess.run(["node", "-e", "fs.mkdirSync('references')"], cwd=root, check=True),
+}
+
+
+@pytest.mark.parametrize("make", AT_THE_NAME.values(), ids=AT_THE_NAME)
+def test_what_makes_the_name_at_the_root_finds_it_free(
+    root: Path, mounted: Mounted, kept: Kept, make: Callable[[Path], object]
+) -> None:
+    (root / "own").write_text("mine")
+    assert (root / "references/rules.md").exists()
+    make(root)
+    assert "references" in kept(mounted)
+    assert "references" in os.listdir(root)
+    assert not (root / "references/rules.md").exists()
+    assert (root / "skills/review/references/rules.md").read_bytes() == RULES
+
+
+def test_a_name_deeper_down_is_made_in_what_is_answered(root: Path, mounted: Mounted, kept: Kept) -> None:
+    """The first component is looked up by the same system call, and is there."""
+    (root / "references/references").mkdir()
+    assert kept(mounted) == {"references": None, "references/references": None}
 
 
 @pytest.mark.parametrize("path", ["references", "references/deep"])
@@ -124,7 +167,7 @@ def test_what_is_made_in_it_makes_it_real(
 ) -> None:
     before = (root / path).stat().st_ino
     assert (root / "references/rules.md").read_bytes() == RULES
-    subprocess.run(f"mkdir -p {path} && echo new > {path}/new.md", shell=True, cwd=root, check=True)
+    subprocess.run(f"echo new > {path}/new.md", shell=True, cwd=root, check=True)
     directories = {"references": None} if path == "references" else {"references": None, path: None}
     assert kept(mounted) == {**directories, f"{path}/new.md": b"new\n"}
     assert (root / path).stat().st_ino == before
@@ -172,20 +215,86 @@ def test_every_way_to_make_something_in_it(root: Path, mounted: Mounted, make: C
     assert (again.st_ino, again.st_mode, again.st_size) == (facts.st_ino, facts.st_mode, facts.st_size)
 
 
-def test_what_is_only_answered_can_be_neither_removed_nor_moved(root: Path, mounted: Mounted, kept: Kept) -> None:
+def test_what_is_only_answered_cannot_be_moved(root: Path, mounted: Mounted, kept: Kept) -> None:
     references, rules = root / "references", root / "references/rules.md"
     calls: list[Callable[[], object]] = [
-        rules.unlink,
-        references.rmdir,
-        (references / "deep").rmdir,
         lambda: rules.rename(root / "mine.md"),
         lambda: references.rename(root / "mine"),
+        lambda: (references / "deep").rename(root / "mine"),
     ]
     for call in calls:
         with refused(errno.EROFS):
             call()
     assert rules.read_bytes() == RULES
     assert kept(mounted) == {}
+
+
+REMOVERS: dict[str, Callable[[Path], object]] = {
+    "rm -rf": lambda root: subprocess.run(["rm", "-rf", "references"], cwd=root, check=True),
+    "rm -r, with a path": lambda root: subprocess.run(["rm", "-r", root / "references"], check=True),
+    "rmtree": lambda root: shutil.rmtree(root / "references"),
+    "find": lambda root: subprocess.run(["find", "references", "-delete"], cwd=root, check=True),
+    "rmSync": lambda root: subprocess.run(
+        ["node", "-e", "fs.rmSync('references', {recursive: true, force: true})"], cwd=root, check=True
+    ),
+    "git clean": lambda root: subprocess.run(
+        "git init -q . && git clean -fdxq -- references && rm -rf .git references", shell=True, cwd=root, check=True
+    ),
+}
+
+
+@pytest.mark.parametrize("remove", REMOVERS.values(), ids=REMOVERS)
+def test_what_is_only_answered_can_be_removed_until_the_next_seeding(
+    root: Path, mounted: Mounted, kept: Kept, connected: Connect, remove: Callable[[Path], object]
+) -> None:
+    """Nothing is stored by that, the skills keep what they have, and other names are answered as before."""
+    assert (root / "references/rules.md").exists()
+    remove(root)
+    for name in ("references", "references/rules.md", "references/deep/only.md"):
+        assert not os.path.lexists(root / name)
+    assert kept(mounted) == {}
+    assert (root / "skills/review/references/rules.md").read_bytes() == RULES
+    assert (root / "scripts/run.sh").read_bytes() == SCRIPT
+    connected(mounted).seed_file("/elsewhere", b"something else")
+    assert (root / "references/rules.md").read_bytes() == RULES
+
+
+def test_parts_can_be_removed_in_order_only(root: Path, mounted: Mounted, kept: Kept) -> None:
+    references = root / "references"
+    for directory in (references, references / "deep"):
+        with refused(errno.ENOTEMPTY):
+            directory.rmdir()
+        with refused(errno.EISDIR):
+            directory.unlink()
+    with refused(errno.ENOTDIR):
+        (references / "rules.md").rmdir()
+    (references / "rules.md").unlink()
+    with refused(errno.ENOENT):
+        (references / "rules.md").unlink()
+    assert os.listdir(references) == ["deep"]
+    for name in ("only.md", "other.md"):
+        (references / "deep" / name).unlink()
+    (references / "deep").rmdir()
+    assert os.listdir(references) == []
+    references.rmdir()
+    assert not references.exists()
+    assert kept(mounted) == {}
+
+
+def test_a_removed_name_is_free(root: Path, mounted: Mounted, kept: Kept) -> None:
+    shutil.rmtree(root / "references")
+    (root / "references").mkdir()
+    (root / "references/own.md").write_text("mine")
+    assert kept(mounted) == {"references": None, "references/own.md": b"mine"}
+    shutil.rmtree(root / "references")
+    assert not (root / "references").exists()
+
+
+def test_nothing_can_be_made_in_a_removed_directory(root: Path, mounted: Mounted, kept: Kept) -> None:
+    script = "cd references/deep && rm -rf ../../references && ! touch new && ! mkdir new && ! ln -s nowhere new"
+    subprocess.run(script, shell=True, cwd=root, check=True)
+    assert kept(mounted) == {}
+    assert not (root / "references").exists()
 
 
 def test_writing_to_what_is_answered_writes_the_file_that_it_is(root: Path, mounted: Mounted, kept: Kept) -> None:
@@ -205,8 +314,6 @@ def test_a_real_name_replaces_what_is_answered(root: Path, mounted: Mounted, con
     vfs.rmdir("references", recursive=True)
     assert (root / "references/rules.md").exists()
     (root / "mine").mkdir()
-    with refused(errno.EEXIST):
-        renameat2(root / "mine", root / "references", RENAME_NOREPLACE)
     (root / "mine").rename(root / "references")
     assert os.listdir(root / "references") == []
 
@@ -237,11 +344,35 @@ def test_each_hit_is_logged(root: Path, mounted: Mounted) -> None:
     assert re.search(hit, mounted.log.read_text())
 
 
-def test_it_can_be_turned_off_and_needs_skills(
-    mount: MountFactory, redis_server: RedisServer, skills: tuple[str, ...]
+CHOICES: dict[str, tuple[tuple[str, ...], set[str]]] = {
+    "none": ((), {"references", "scripts"}),
+    "one": (("--loose-references", "scripts"), {"scripts"}),
+    "two": (("--loose-references", "scripts,extras"), {"scripts", "extras"}),
+    "off": (("--no-loose-references",), set()),
+    "the last option wins": (("--no-loose-references", "--loose-references", "extras"), {"extras"}),
+    "the last option turns it off": (("--loose-references", "extras", "--no-loose-references"), set()),
+}
+
+
+@pytest.mark.parametrize(("options", "answered"), CHOICES.values(), ids=CHOICES)
+def test_which_names_are_answered_can_be_chosen(
+    mount: MountFactory, redis_server: RedisServer, skill: Path, options: tuple[str, ...], answered: set[str]
 ) -> None:
-    for options in ((*skills, "--no-loose-references"), ("--loose-references",)):
-        assert not (mount(redis_server.url, *options).path / "references").exists()
+    (skill / "extras").mkdir()
+    (skill / "extras/more.md").touch()
+    root = mount(redis_server.url, "--skill", os.fspath(skill), *options).path
+    assert {name for name in os.listdir(root / "skills/review") if (root / name).exists()} == answered
+
+
+@pytest.mark.parametrize("names", ["references,", "a/b", "..", "x" * 256])
+def test_what_is_no_name_of_a_directory_is_refused(mount: MountFactory, redis_server: RedisServer, names: str) -> None:
+    mounted = mount(redis_server.url, start=False)
+    command = ["mount", os.fspath(mounted.path), "--scope", mounted.scope, "--loose-references", names]
+    assert "expected names of directories" in failure(mounted.vfsd(*command), 2)
+
+
+def test_it_needs_skills(mount: MountFactory, redis_server: RedisServer) -> None:
+    assert not (mount(redis_server.url).path / "references").exists()
 
 
 def test_a_file_seeded_outside_a_skill_is_no_skill(mount: MountFactory, redis_server: RedisServer, skill: Path) -> None:
@@ -314,4 +445,5 @@ def test_some_read_while_others_make_it_real_and_unmake_it(root: Path, mounted: 
         making.result()
     assert sum(found)
     subprocess.run(["rm", "-rf", root / "references"], check=False, capture_output=True)
+    vfs.seed_file("elsewhere", "ends all removals")
     assert (root / "references/rules.md").read_bytes() == RULES

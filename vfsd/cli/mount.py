@@ -22,6 +22,7 @@ from vfsd.cli.parsing import (
     parse_fsync,
     parse_log_file,
     parse_mount_options,
+    parse_names,
     parse_optional_size,
     parse_owner,
     parse_scope,
@@ -49,16 +50,19 @@ _RESERVE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 
 
-class _MountOption(click.Option):
-    """An option that means ``-o`` *option*, and has its place among the others: the last one wins."""
+class _Shorthand(click.Option):
+    """A flag that means *value* for the parameter *of* another option, and has its place among them: the last one wins.
 
-    def __init__(self, *arguments: Any, option: str, **settings: Any) -> None:
+    If that option can be given several times, *append* is true.
+    """
+
+    def __init__(self, *arguments: Any, of: str, value: str, append: bool = False, **settings: Any) -> None:
         super().__init__(*arguments, **{**settings, "is_flag": True, "expose_value": False})
-        self._option = option
+        self._action = {"dest": of, "const": value, "action": "append_const" if append else "store_const"}
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Make the parser append the mount option to those of ``-o``."""
-        parser.add_option(obj=self, opts=self.opts, dest="options", action="append_const", const=self._option)
+        """Make the parser take this option for the other."""
+        parser.add_option(obj=self, opts=self.opts, **self._action)
 
 
 @click.command()
@@ -68,11 +72,20 @@ class _MountOption(click.Option):
 @click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log to stderr.")
 @click.option("-p", "--parents", is_flag=True, help="Create the directories above the mountpoint too.")
 @click.option("-o", "options", multiple=True, metavar="OPT,OPT", help="Mount options: ro, allow_other, noexec, …")
-@click.option("--read-only", cls=_MountOption, option="ro", help="Mount for reading, without claiming the scope.")
+@click.option(
+    "--read-only",
+    cls=_Shorthand,
+    of="options",
+    value="ro",
+    append=True,
+    help="Mount for reading, without claiming the scope.",
+)
 @click.option(
     "--allow-other",
-    cls=_MountOption,
-    option="allow_other",
+    cls=_Shorthand,
+    of="options",
+    value="allow_other",
+    append=True,
     help="Let other users in; permissions are checked as always.",
 )
 @click.option("--owner", metavar="UID:GID", help="Show every file as owned by this user and group.")
@@ -117,9 +130,14 @@ class _MountOption(click.Option):
     help="Directories whose mtime changes with content anywhere below them.",
 )
 @click.option(
-    "--loose-references/--no-loose-references",
-    default=True,
-    help="Find references/x.md at the root if exactly one seeded skill has it.",
+    "--loose-references",
+    metavar="NAME,…",
+    default="references,scripts,assets",
+    show_default=True,
+    help="Directories of seeded skills that are found at the root too, if nothing else is there.",
+)
+@click.option(
+    "--no-loose-references", cls=_Shorthand, of="loose_references", value="", help="Find none of them at the root."
 )
 @click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log; stderr with -f.")
 @click.option(
@@ -156,7 +174,7 @@ def mount(  # noqa: PLR0913 (click passes one argument for each option; only as 
     seeds: tuple[str, ...],
     seed_policy: str,
     directory_mtime: str,
-    loose_references: bool,
+    loose_references: str,
     log_file: str | None,
     log_max: str,
     verbosity: int,
@@ -185,7 +203,7 @@ def mount(  # noqa: PLR0913 (click passes one argument for each option; only as 
         seeds=tuple(map(parse_seed, seeds)),
         keep_stored=seed_policy == "keep",
         directory_mtime=DirectoryMtime(directory_mtime),
-        loose_references=loose_references,
+        loose_references=parse_names("--loose-references", loose_references),
         log_file=parse_log_file(log_file),
         log_max=parse_size(log_max),
         verbosity=verbosity,

@@ -21,6 +21,7 @@ from vfsd.store.url import (
     takes_password,
     with_password,
 )
+from vfsd.tree.draft import NAME_MAX
 
 MOST = 2**63 - 1
 """Largest number that every store can keep."""
@@ -125,6 +126,15 @@ def parse_owner(text: str | None) -> tuple[int, int] | None:
 
 def _is_id(text: str) -> bool:
     return text.isascii() and text.isdigit() and int(text) < _NO_ID
+
+
+def parse_names(option: str, text: str) -> tuple[bytes, ...]:
+    """Return the names that *text*, a list with commas, has: each is one component of a path. Empty text is none."""
+    names = tuple(os.fsencode(name) for name in text.split(",")) if text else ()
+    for name in names:
+        if name in {b"", b".", b".."} or b"/" in name or len(name) > NAME_MAX:
+            raise UsageError(f"{option} {text}: expected names of directories, as in references,scripts")
+    return names
 
 
 def parse_mount_options(options: tuple[str, ...]) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def build(config: MountConfig, tree: Tree, backing: Backing, nursery: trio.Nurse
     seeded = seeded_volume(tree, backing, background, kernel, options)
     volume, overlay = seeded.volume, seeded.overlay
     resolver = PathResolver(tree, os.fsencode(config.mountpoint))
-    references = RootReferences(tree, overlay) if config.loose_references else None
+    references = RootReferences(tree, overlay, config.loose_references) if config.loose_references else None
     return MountedScope(
         config,
         tree,

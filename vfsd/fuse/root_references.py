@@ -1,9 +1,10 @@
 """The layer that answers lookups at the root which mean a file of a skill (:mod:`vfsd.seeds.root_references`).
 
 It takes a request before the handlers do, and passes on every request that concerns no virtual directory. What it
-answers must not be cached: the kernel asks again each time, and a real name takes over at once. Removing or moving what
-is only answered is refused (EROFS). Making something in a virtual directory, or giving it other attributes, makes it
-real first, under the same inode number.
+answers must not be cached: the kernel asks again each time, and a real name takes over at once. What is only answered
+can be removed, which stores nothing; moving it is refused (EROFS). Making something in a virtual directory, or giving
+it other attributes, makes it real first, under the same inode number. A program that makes such a name at the root
+finds it free (:mod:`vfsd.fuse.caller`).
 """
 
 import errno
@@ -17,6 +18,7 @@ from typing import Any
 import pyfuse3
 
 from vfsd.errors import FsError
+from vfsd.fuse.caller import makes
 from vfsd.fuse.guard import Handler
 from vfsd.fuse.handles import Handles, Listing
 from vfsd.fuse.operations import Operations
@@ -68,7 +70,12 @@ class RootReferenceLayer:
     async def _lookup_at_root(self, handler: Handler, name: bytes, ctx: pyfuse3.RequestContext) -> Any:
         check_name(name)
         found = self._references.find((name,))
+        if found is not None and await makes(ctx.pid, name):
+            raise FsError(errno.ENOENT)
+        found = self._references.find((name,))
         if found is None:
+            if self._references.hides(name):  # the kernel must not remember this: the next seeding may change it
+                raise FsError(errno.ENOENT)
             return await handler(ROOT, name, ctx)
         _log.debug("loose: /%s", name.decode(errors="backslashreplace"))
         return self._count(found)
@@ -261,8 +268,10 @@ class RootReferenceLayer:
         flags: int,
         ctx: pyfuse3.RequestContext,
     ) -> None:
-        """Move a real name."""
-        self._refuse_answered(old_parent, old_name)
+        """Move a real name. Errors: EROFS for what is only answered."""
+        self._references.adopt()
+        if self._references.is_answered(EntryKey(old_parent, old_name)):
+            raise FsError(errno.EROFS)
         await self._ensure_real(new_parent, ctx)
         await handler(old_parent, old_name, new_parent, new_name, flags, ctx)
 
@@ -274,24 +283,28 @@ class RootReferenceLayer:
             await self._ensure_real(ino, ctx)
         await handler(ino, name, value, ctx)
 
-    # --- what a virtual directory does not have
+    # --- removing: what is only answered is not answered any more
 
     async def on_unlink(self, handler: Handler, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
-        """Remove a real name."""
-        self._refuse_answered(parent)
-        await handler(parent, name, ctx)
+        """Remove a name."""
+        if not self._remove(EntryKey(parent, name), directory=False):
+            await handler(parent, name, ctx)
 
     async def on_rmdir(self, handler: Handler, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
-        """Remove an empty real directory."""
-        self._refuse_answered(parent, name)
-        await handler(parent, name, ctx)
+        """Remove an empty directory."""
+        if not self._remove(EntryKey(parent, name), directory=True):
+            await handler(parent, name, ctx)
 
-    def _refuse_answered(self, parent: int, name: bytes = b"") -> None:
-        """Refuse to take a name out of a virtual directory, or *name* from the root if it is one. Errors: EROFS."""
+    def _remove(self, key: EntryKey, *, directory: bool) -> bool:
+        """Remove *key* if it is only answered. Return whether it was, or had been."""
         self._references.adopt()
-        is_answered = bool(name) and self._references.is_answered(EntryKey(parent, name))
-        if is_answered or self._references.virtual(parent) is not None:
-            raise FsError(errno.EROFS)
+        names = self._references.names(key)
+        if names is None or (key.parent == ROOT and self._references.find(names) is None):
+            return False
+        self._references.remove(names, directory=directory)
+        return True
+
+    # --- what a virtual directory does not have
 
     async def on_getxattr(self, handler: Handler, ino: int, name: bytes, ctx: pyfuse3.RequestContext) -> Any:
         """Return an extended attribute. A virtual directory has none."""

@@ -35,6 +35,8 @@ class SeedOverlay(Hook):
         self._consulted: set[int] = set()
         self.version = 0
         """Grows whenever what somebody found out from directories of skills (:meth:`consult`) may be different."""
+        self.seedings = 0
+        """How often something was seeded, or seeds were removed."""
         self._kept: dict[EntryKey, int] = {}
 
     # --- the hook
@@ -56,6 +58,7 @@ class SeedOverlay(Hook):
         if isinstance(effects, SeedPlan):
             self._seeded(effects)
             self.version += 1
+            self.seedings += 1
         else:
             self._changed(effects)
         if self._consulted and not self._consulted.isdisjoint(_touched(effects.memory)):

@@ -2,17 +2,18 @@
 
 Models read ``references/x.md`` where the file is ``/skills/NAME/references/x.md``. If the seeded skills give that name
 one meaning, it is answered. Nothing here changes the tree. A *virtual directory* is answered and not in the tree.
-Nothing else uses its inode number, except the directory that it may become.
+Nothing else uses its inode number, except the directory that it may become. What somebody removes is not answered any
+more until the next seeding; the skill keeps it, and nothing is stored.
 """
 
 import errno
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from vfsd.errors import FsError
 from vfsd.seeds.overlay import SeedOverlay
-from vfsd.seeds.plan import PathNames, SeededSkill
+from vfsd.seeds.plan import PathNames
 from vfsd.tree.change import ROOT, Attributes, Change
 from vfsd.tree.inode import Directory, Entry, Inode
 from vfsd.tree.plan_names import EntryKey, NewInode
@@ -21,8 +22,6 @@ from vfsd.tree.tree import Tree
 
 _DIRECTORY = stat.S_IFDIR | 0o755
 _PERMISSIONS = 0o777
-_PROBED = frozenset({b"node_modules", b"__pycache__"})
-"""Directories that a skill may contain and that tools look for at every root, like all names that begin with a dot."""
 
 
 class VirtualDirectory:
@@ -54,11 +53,14 @@ _MOST_MEANINGS = 1000
 
 
 class RootReferences:
-    """The virtual directories of *tree*, as the skills of *overlay* have them."""
+    """The virtual directories of *tree*, as the skills of *overlay* have them. *offered* are those of the root."""
 
-    def __init__(self, tree: Tree, overlay: SeedOverlay) -> None:
+    def __init__(self, tree: Tree, overlay: SeedOverlay, offered: Collection[bytes]) -> None:
         self._tree = tree
         self._overlay = overlay
+        self._offered = frozenset(offered)
+        self._removed: set[PathNames] = set()
+        self._seedings = 0
         self._by_ino: dict[int, VirtualDirectory] = {}
         self._by_names: dict[PathNames, VirtualDirectory] = {}
         self._meanings: dict[PathNames, Meaning] = {}
@@ -70,9 +72,10 @@ class RootReferences:
         """Return what is answered at *names*.
 
         It is a virtual directory if *names* are a directory in every skill that has them. A file is answered only if
-        exactly one skill has it, and never directly at the root. A real name at the root hides all this.
+        exactly one skill has it, and never directly at the root. A real name at the root hides all this, and so does
+        the removal of a name.
         """
-        if names[0] in self._tree.directory(ROOT).entries:
+        if names[0] in self._tree.directory(ROOT).entries or self._is_removed(names):
             return None
         meaning = self.meaning(names)
         if meaning.is_directory:
@@ -84,7 +87,7 @@ class RootReferences:
 
         It is found out again after a change of a directory that was looked at.
         """
-        if not self._overlay.skills_with_part(names[0]):
+        if names[0] not in self._offered or not self._overlay.skills_with_part(names[0]):
             return _NOTHING
         if self._version != self._overlay.version or len(self._meanings) >= _MOST_MEANINGS:
             self._meanings.clear()
@@ -103,7 +106,7 @@ class RootReferences:
             path = [self._tree.inode(directory), *self._way(directory, names)]
             self._overlay.consult(found.ino for found in path if found.directory is not None)
             complete = len(path) == len(names) + 1
-            if complete and skill is not None and _is_offered(names[0], path[1], skill):
+            if complete and skill is not None and (names[0], path[1].ino) in skill.parts:
                 yield path[-1]
 
     def _way(self, directory: int, names: PathNames) -> Iterator[Inode]:
@@ -132,13 +135,15 @@ class RootReferences:
         """Return the attributes of *virtual*: who may create names at the root may make it real. Errors: ESTALE.
 
         A link count of one means that links are not counted, as in btrfs. With two, ``find`` assumes no subdirectories.
+        Somebody may still be in a directory that was removed: it has no links.
         """
-        if self.find(virtual.names) is not virtual:
+        is_removed = self._is_removed(virtual.names)
+        if not is_removed and self.find(virtual.names) is not virtual:
             raise FsError(errno.ESTALE)
         root = self._tree.inode(ROOT).attributes
         newest = self.meaning(virtual.names).newest_ns
         mode = stat.S_IFDIR | (root.mode & _PERMISSIONS)
-        return Attributes(mode, 1, root.uid, root.gid, 0, 0, newest, newest, newest)
+        return Attributes(mode, 0 if is_removed else 1, root.uid, root.gid, 0, 0, newest, newest, newest)
 
     def directory(self, virtual: VirtualDirectory) -> Directory:
         """Return what is answered in *virtual*, as entries. Errors: ESTALE."""
@@ -157,8 +162,50 @@ class RootReferences:
         return self._virtual(virtual.names[:-1]).ino if len(virtual.names) > 1 else ROOT
 
     def is_answered(self, key: EntryKey) -> bool:
-        """Whether *key* is a name at the root that is only answered: it can be neither removed nor moved."""
-        return key.parent == ROOT and self.find((key.name,)) is not None
+        """Whether *key* is a name that is only answered: it cannot be moved."""
+        names = self.names(key)
+        return names is not None and self.find(names) is not None
+
+    def names(self, key: EntryKey) -> PathNames | None:
+        """Return the names below the root of what may be answered as *key*; None for what is below a real directory."""
+        if key.parent == ROOT:
+            return (key.name,)
+        virtual = self.virtual(key.parent)
+        return None if virtual is None else (*virtual.names, key.name)
+
+    # --- what was removed
+
+    def remove(self, names: PathNames, *, directory: bool) -> None:
+        """Answer *names* no more, until the next seeding.
+
+        Errors: ENOENT; EISDIR or ENOTDIR if it is no *directory* or is one; ENOTEMPTY.
+        """
+        found = self.find(names)
+        if found is None:
+            raise FsError(errno.ENOENT)
+        if directory and not isinstance(found, VirtualDirectory):
+            raise FsError(errno.ENOTDIR)
+        if isinstance(found, VirtualDirectory):
+            if not directory:
+                raise FsError(errno.EISDIR)
+            if self.directory(found).entries:
+                raise FsError(errno.ENOTEMPTY)
+        self._removed.add(names)
+
+    def hides(self, name: bytes) -> bool:
+        """Whether skills have *name* at the root, but it was removed and nothing real has it."""
+        return (
+            self._is_removed((name,))
+            and self.meaning((name,)).is_directory
+            and name not in self._tree.directory(ROOT).entries
+        )
+
+    def _is_removed(self, names: PathNames) -> bool:
+        """Whether *names*, or a directory above, was removed since the last seeding."""
+        if self._seedings != self._overlay.seedings:
+            self._seedings = self._overlay.seedings
+            self._removed.clear()
+        return bool(self._removed) and any(names[:depth] in self._removed for depth in range(1, len(names) + 1))
 
     # --- the kernel's references
 
@@ -211,7 +258,12 @@ class RootReferences:
         return plan_create_path(self._tree, parent, [*above, *last], FileContent(), now_ns)
 
     def _first_missing(self, virtual: VirtualDirectory) -> tuple[int, list[PathNames]]:
-        """Return the last directory on the way that is real, and the names of the virtual ones from there on."""
+        """Return the last directory on the way that is real, and the names of the virtual ones from there on.
+
+        Errors: ESTALE (something else stands there by now), ENOENT (it was removed).
+        """
+        if self._is_removed(virtual.names):
+            raise FsError(errno.ENOENT)
         ino = ROOT
         for depth, name in enumerate(virtual.names):
             child = self._tree.child(ino, name)
@@ -221,8 +273,3 @@ class RootReferences:
         if ino != virtual.ino:
             raise FsError(errno.ESTALE)
         return ino, []
-
-
-def _is_offered(name: bytes, found: Inode, skill: SeededSkill) -> bool:
-    """Whether a skill's *name* is answered at the root: a directory of the skill that no tool probes for there."""
-    return (name, found.ino) in skill.parts and not name.startswith(b".") and name not in _PROBED
