@@ -6,23 +6,10 @@ import time
 import pytest
 
 from vfsd import clock
-from vfsd.scope.stamps import MAX_LEAD, Stamps
+from vfsd.scope.stamps import MAX_LEAD, stamp
 
 AT = 1_700_000_000 * 10**9
 RUNS, STEPS = 20, 2_000
-
-
-class SetClock:
-    """A clock that a test sets."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = AT
-        monkeypatch.setattr(clock, "now", lambda: self.now)
-
-
-@pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> SetClock:
-    return SetClock(monkeypatch)
 
 
 def test_now_is_the_time_of_day_in_nanoseconds() -> None:
@@ -42,34 +29,34 @@ def test_now_is_the_time_of_day_in_nanoseconds() -> None:
         pytest.param(-1, AT, id="before 1970"),
     ],
 )
-def test_the_next_time(watch: SetClock, last_ns: int, expected: int) -> None:
-    assert Stamps(last_ns).next() == expected
+def test_the_next_time(last_ns: int, expected: int) -> None:
+    assert stamp(AT, last_ns) == expected
 
 
-def test_the_log_says_once_that_times_follow_a_clock_that_was_set_back(
-    watch: SetClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    stamps = Stamps(AT + 3_600 * 10**9)
-    assert [stamps.next() for _ in range(3)] == [AT, AT + 1, AT + 2]
+def test_the_log_says_once_that_times_follow_a_clock_that_was_set_back(caplog: pytest.LogCaptureFixture) -> None:
+    last_ns = AT + 3_600 * 10**9
+    for expected in (AT, AT + 1, AT + 2):
+        last_ns = stamp(AT, last_ns)
+        assert last_ns == expected
     assert caplog.messages == ["the clock is 3600.0 s behind the last change: times follow the clock"]
 
 
 @pytest.mark.parametrize("run", range(RUNS))
-def test_times_grow_whatever_the_clock_does(watch: SetClock, run: int) -> None:
+def test_times_grow_whatever_the_clock_does(run: int) -> None:
     seed = random.randrange(2**32)
     print("seed", seed)
     chance = random.Random(seed)
-    stamps, given = Stamps(0), [0]
+    now_ns, last_ns = AT, 0
     for _ in range(STEPS):
         step = chance.choice((0, 0, 1, 1_000, 10**6, 10**9, -1, -(10**6), -(10**8), -MAX_LEAD, -3_600 * 10**9))
-        watch.now += step
-        time_ns = stamps.next()
-        if given[-1] - watch.now >= MAX_LEAD:
-            assert time_ns == watch.now  # set back too far
+        now_ns += step
+        time_ns = stamp(now_ns, last_ns)
+        if last_ns - now_ns >= MAX_LEAD:
+            assert time_ns == now_ns  # set back too far
         else:
-            assert time_ns == max(watch.now, given[-1] + 1)
-            assert time_ns - watch.now <= MAX_LEAD
-        given.append(time_ns)
+            assert time_ns == max(now_ns, last_ns + 1)
+            assert time_ns - now_ns <= MAX_LEAD
+        last_ns = time_ns
 
 
 def test_what_the_kernel_calls_now_is_known_from_its_coarse_clock() -> None:

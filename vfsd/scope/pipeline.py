@@ -24,7 +24,7 @@ from vfsd.scope.background import BackgroundTasks
 from vfsd.scope.hooks import NOTHING, Effects, Hook, KernelCache, Mutation, Plan, Touched, Usage
 from vfsd.scope.inode_locks import InodeLocks
 from vfsd.scope.quota import Quota
-from vfsd.scope.stamps import Stamps
+from vfsd.scope.stamps import stamp
 from vfsd.store.base import Claim
 from vfsd.tree.change import Change, DropEntry, Op, PutEntry
 from vfsd.tree.tree import Tree
@@ -56,9 +56,9 @@ class _Accepted(NamedTuple):
 class Pipeline:
     """Makes the changes of *tree* under *claim*. Without a claim every change fails with EROFS.
 
-    *hooks* take part in every change, in this order. *stamps* gives each change its time. *kernel* is told of changes
-    that it did not ask for. *background* runs what outlives a request. ``last_error`` is when (ns) and how the store
-    last failed.
+    *hooks* take part in every change, in this order. *last_ns* is the time of the last change. *kernel* is told of
+    changes that it did not ask for. *background* runs what outlives a request. ``last_error`` is when (ns) and how the
+    store last failed.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 (the parts of a volume, built once and in one place)
@@ -67,7 +67,7 @@ class Pipeline:
         claim: Claim | None,
         quota: Quota,
         hooks: Sequence[Hook],
-        stamps: Stamps,
+        last_ns: int,
         kernel: KernelCache,
         background: BackgroundTasks,
     ) -> None:
@@ -76,7 +76,7 @@ class Pipeline:
         self._claim = claim
         self._quota = quota
         self._hooks = hooks
-        self._stamps = stamps
+        self._last_ns = last_ns
         self._waking = frozenset[bytes]().union(*(hook.wakes_on for hook in hooks))
         self._kernel = kernel
         self._background = background
@@ -126,7 +126,7 @@ class Pipeline:
         while True:
             inos = await self._locks.acquire(partial(self._touched, touched, more))
             try:
-                now_ns = self._stamps.next()
+                now_ns = self._now()
                 change = plan(now_ns)
                 hooks = self._concerned(change)
                 if not hooks:
@@ -145,6 +145,12 @@ class Pipeline:
             self._locks.release(inos)
             if later_ns:
                 await _until(later_ns)
+
+    def _now(self) -> int:
+        """Return the time (ns) of a change that is planned now: later than every time before it."""
+        now_ns, last_ns = clock.now(), self._last_ns
+        self._last_ns = now_ns if now_ns > last_ns else stamp(now_ns, last_ns)  # nearly always no call
+        return self._last_ns
 
     def _touched(self, touched: Touched, more: tuple[int, ...]) -> tuple[int, ...]:
         """Return what is *touched*, and *more*, and what hooks touch because of that."""
@@ -274,7 +280,7 @@ class Pipeline:
         return effects
 
     def _unstored(self, plan: Callable[[int], EffectsT]) -> EffectsT:
-        now_ns = self._stamps.next()
+        now_ns = self._now()
         effects = plan(now_ns)
         added = _additions(self._concerned(effects.memory), effects.memory, now_ns)
         effects.memory = Change((*added, *effects.memory.ops), effects.memory.grows)

@@ -17,7 +17,6 @@ from vfsd.scope.hooks import NOTHING, Hook, KernelCache, NoKernelCache, Plan, To
 from vfsd.scope.memory_limit import MemoryLimit
 from vfsd.scope.pipeline import EffectsT, Pipeline
 from vfsd.scope.quota import Quota
-from vfsd.scope.stamps import Stamps
 from vfsd.store.base import Capacity, Claim, Store
 from vfsd.tree.change import ROOT, Attributes, Change, Limits, PutInode
 from vfsd.tree.chunks import read_chunks
@@ -82,8 +81,8 @@ class Volume:
         self._deferred = deferred or DeferredWrites(tree)
         self._hooks = (*hooks, self._deferred)
         quota = Quota(tree, self.limits, self._memory, self._unstored)
-        stamps = Stamps(max((inode.attributes.ctime_ns for inode in tree.inodes.values()), default=0))
-        self._pipeline = Pipeline(tree, self._claim, quota, self._hooks, stamps, kernel, self._background)
+        last_ns = max((inode.attributes.ctime_ns for inode in tree.inodes.values()), default=0)
+        self._pipeline = Pipeline(tree, self._claim, quota, self._hooks, last_ns, kernel, self._background)
         self._is_retired = False
         self._capacity = Capacity(0, 0)
         self._used_then = 0

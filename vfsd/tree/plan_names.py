@@ -17,8 +17,6 @@ from vfsd.tree.tree import Tree
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
 RENAME_WHITEOUT = 4
-
-
 _RENAME_FLAGS = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT
 
 
@@ -146,11 +144,14 @@ def plan_rename(  # noqa: PLR0913, PLR0917 (as the system call, and the time)
 ) -> Change:
     """Plan to move *source* to *target*, and to replace or exchange what is there (:manpage:`renameat2(2)`).
 
-    *whiteout* is what RENAME_WHITEOUT leaves at the source, in the same change. If both are names of one inode, nothing
+    *whiteout* goes with RENAME_WHITEOUT: what that leaves at the source, in the same change. If both are names of one
+    inode, nothing
     happens: POSIX demands that. Errors: EINVAL (unknown or contradictory *flags*, a directory into itself), ENOENT,
     EEXIST, EISDIR, ENOTDIR, ENOTEMPTY, ENAMETOOLONG, ESTALE.
     """
-    if flags & ~_RENAME_FLAGS or (flags & RENAME_EXCHANGE and flags != RENAME_EXCHANGE):
+    leaves_whiteout = bool(flags & RENAME_WHITEOUT)
+    contradicts = (flags & RENAME_EXCHANGE and flags != RENAME_EXCHANGE) or leaves_whiteout != (whiteout is not None)
+    if flags & ~_RENAME_FLAGS or contradicts:
         raise FsError(errno.EINVAL)
     check_name(target.name)
     moved = _existing(tree, source)
@@ -166,7 +167,7 @@ def plan_rename(  # noqa: PLR0913, PLR0917 (as the system call, and the time)
     if replaced is not None:
         _check_replaceable(moved, replaced)
     draft = _draft_move(tree, (source, moved), (target, replaced), now_ns)
-    if whiteout is None or not flags & RENAME_WHITEOUT:
+    if whiteout is None:
         draft.drop_entry(*source)
     else:
         new = NewInode(stat.S_IFCHR, whiteout.uid, whiteout.gid)

@@ -20,7 +20,7 @@ from vfsd.tree.change import (
     PutEntry,
     PutInode,
 )
-from vfsd.tree.inode import Directory, Entry, Inode, look_alike
+from vfsd.tree.inode import MILLISECOND, Directory, Entry, Inode
 
 _MANY = 256
 """Chunks (4 MiB) that may be freed at once, which takes less than a millisecond."""
@@ -110,8 +110,8 @@ class Tree:
             self.inodes[ino] = Inode(ino, attributes)
             self.next_ino = max(self.next_ino, ino + 1)
             return
-        if inode.shown and not look_alike(inode.attributes.mtime_ns, attributes.mtime_ns):
-            inode.shown = False
+        if inode.shown and abs(attributes.mtime_ns - inode.attributes.mtime_ns) >= MILLISECOND:
+            inode.shown = False  # nobody has seen a time that looks like the new one
         inode.attributes = attributes
 
     def _put_entry(self, op: PutEntry) -> None:
