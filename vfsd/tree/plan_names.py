@@ -145,9 +145,8 @@ def plan_rename(  # noqa: PLR0913, PLR0917 (as the system call, and the time)
     """Plan to move *source* to *target*, and to replace or exchange what is there (:manpage:`renameat2(2)`).
 
     *whiteout* goes with RENAME_WHITEOUT: what that leaves at the source, in the same change. If both are names of one
-    inode, nothing
-    happens: POSIX demands that. Errors: EINVAL (unknown or contradictory *flags*, a directory into itself), ENOENT,
-    EEXIST, EISDIR, ENOTDIR, ENOTEMPTY, ENAMETOOLONG, ESTALE.
+    inode, nothing happens: POSIX demands that. Errors: EINVAL (unknown or contradictory *flags*, a directory into
+    itself), ENOENT, EEXIST, EISDIR, ENOTDIR, ENOTEMPTY, ENAMETOOLONG, ESTALE.
     """
     leaves_whiteout = bool(flags & RENAME_WHITEOUT)
     contradicts = (flags & RENAME_EXCHANGE and flags != RENAME_EXCHANGE) or leaves_whiteout != (whiteout is not None)

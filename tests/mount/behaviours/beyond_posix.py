@@ -1,6 +1,7 @@
 """What vfsd guarantees beyond POSIX, and where it differs from tmpfs."""
 
 import os
+import time
 from errno import ENOTSUP, EOPNOTSUPP
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from tests.support.syscalls import (
 )
 
 
-def each_write_after_a_stat_changes_the_millisecond_of_the_mtime(workdir: Path) -> None:
+def each_write_below_a_skill_changes_the_millisecond_of_the_mtime(workdir: Path) -> None:
+    """Where frameworks look for skills they compare milliseconds."""
+    (workdir / "SKILL.md").touch()
     file = workdir / "file"
     file.touch()
     times = [file.stat().st_mtime_ns]
@@ -25,7 +28,19 @@ def each_write_after_a_stat_changes_the_millisecond_of_the_mtime(workdir: Path) 
         assert in_ms == sorted(set(in_ms)), "two versions have the same time in milliseconds, truncated or rounded"
 
 
-def each_replacement_by_rename_changes_the_millisecond_of_its_directory(workdir: Path) -> None:
+def each_write_elsewhere_changes_the_mtime_by_nanoseconds(workdir: Path) -> None:
+    """As on every local file system, but also for writes within one tick of the kernel's clock."""
+    times = []
+    with opened(workdir / "file", os.O_WRONLY | os.O_APPEND | os.O_CREAT) as fd:
+        for _ in range(500):
+            os.write(fd, b"x")
+            times.append(os.fstat(fd).st_mtime_ns)
+            assert times[-1] <= time.time_ns(), "ahead of the clock"
+    assert times == sorted(set(times))
+
+
+def each_replacement_by_rename_below_a_skill_changes_the_millisecond_of_its_directory(workdir: Path) -> None:
+    (workdir / "SKILL.md").touch()
     times = [workdir.stat().st_mtime_ns // MILLISECOND]
     for number in range(50):
         (workdir / "draft").write_bytes(b"%d" % number)
