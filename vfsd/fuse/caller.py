@@ -94,8 +94,12 @@ def _read_path(thread: int, address: int) -> bytes:
     with suppress(OSError), Path(f"/proc/{thread}/mem").open("rb", buffering=0) as memory:
         while b"\0" not in path and len(path) < _LONGEST_PATH:
             memory.seek(address + len(path))
-            path += memory.read(_PAGE - (address + len(path)) % _PAGE)  # the next page may not be there
-    return path.partition(b"\0")[0]
+            part = memory.read(_PAGE - (address + len(path)) % _PAGE)  # the next page may not be there
+            if not part:  # the process has ended
+                break
+            path += part
+    path, end, _ = path.partition(b"\0")
+    return path if end else b""
 
 
 def _ends_with(path: bytes, name: bytes) -> bool:
