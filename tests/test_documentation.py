@@ -1,6 +1,7 @@
 """The pages name what there is: every option, operation and exit status, and only files that exist."""
 
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,14 @@ def test_links_lead_somewhere(page: str) -> None:
         target = (ROOT / page).parent / name if name else ROOT / page
         assert target.exists(), name
         assert not anchor or anchor in _anchors(target), f"{name}#{anchor}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/agents.md", "clients/node/README.md"])
+def test_a_page_names_the_versions_that_the_node_client_needs(page: str) -> None:
+    package = json.loads(_text("clients/node/package.json"))
+    text = " ".join(_text(page).split())
+    assert f"Node {package['engines']['node'].removeprefix('>=')} or newer" in text
+    assert f"`@mastra/core` {package['peerDependencies']['@mastra/core'].removeprefix('>=')} or newer" in text
 
 
 def _named_tests() -> list[tuple[str, str]]:

@@ -23,7 +23,6 @@ export class ControlClient {
     /**
      * @param {string} mountpoint
      * @param {{ timeoutMs?: number }} [options] how long (ms) a request may take if it does not say so itself
-     * @throws {VfsdError} ENOSYS, where Node is too old
      */
     constructor(mountpoint: string, { timeoutMs }?: {
         timeoutMs?: number;

@@ -3,13 +3,16 @@
  *
  * It exists for what a path cannot say; files are read and written through the mount. It must never retry a request
  * by itself: when an answer does not come, only the caller can know whether doing it twice does harm.
- * docs/control.md is the protocol. Node 22 or newer: older ones cannot read integers of 64 bits from JSON.
+ * docs/control.md is the protocol. An old Node cannot read integers of 64 bits from JSON, so it is refused.
  */
 
 import { createHash } from 'node:crypto';
 import { lstat, realpath } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { isAbsolute, join } from 'node:path';
+import { checkNode } from './requirements.mjs';
+
+checkNode();
 
 const VERSION = 1;
 const LINE_MAX = 96 * 2 ** 20;
@@ -45,10 +48,8 @@ export class ControlClient {
   /**
    * @param {string} mountpoint
    * @param {{ timeoutMs?: number }} [options] how long (ms) a request may take if it does not say so itself
-   * @throws {VfsdError} ENOSYS, where Node is too old
    */
   constructor(mountpoint, { timeoutMs = TIMEOUT_MS } = {}) {
-    if (!('rawJSON' in JSON)) throw new VfsdError('ENOSYS', `vfsd needs Node 22 or newer; this is ${process.version}`);
     this.#mountpoint = mountpoint;
     this.#timeoutMs = timeoutMs;
   }

@@ -1,3 +1,4 @@
+declare const VfsdFilesystem_base: typeof import("@mastra/core/workspace").LocalFilesystem;
 /** @typedef {import('@mastra/core/workspace').FileContent} FileContent */
 /** @typedef {import('@mastra/core/workspace').FileStat} FileStat */
 /** @typedef {import('@mastra/core/workspace').WriteOptions} WriteOptions */
@@ -7,7 +8,7 @@
  * @property {number} [timeoutMs] how long (ms) the daemon may take to answer
  */
 /** @typedef {Omit<import('@mastra/core/workspace').LocalFilesystemOptions, 'basePath'> & VfsdOnly} VfsdFilesystemOptions */
-export class VfsdFilesystem extends LocalFilesystem {
+export class VfsdFilesystem extends VfsdFilesystem_base {
     /** @param {VfsdFilesystemOptions} options */
     constructor({ mountpoint, timeoutMs, ...options }: VfsdFilesystemOptions);
     /**
@@ -57,5 +58,4 @@ export type VfsdOnly = {
 export type VfsdFilesystemOptions = Omit<import("@mastra/core/workspace").LocalFilesystemOptions, "basePath"> & VfsdOnly;
 import { ControlClient } from './control.mjs';
 import { VfsdError } from './control.mjs';
-import { LocalFilesystem } from '@mastra/core/workspace';
 export { ControlClient, VfsdError };

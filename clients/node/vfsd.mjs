@@ -6,12 +6,15 @@
  * replaces in one step. It must never write where no mount is: what lands on the bare disk below is lost to the run.
  */
 
-import { FileExistsError, LocalFilesystem, StaleFileError } from '@mastra/core/workspace';
 import { stat } from 'node:fs/promises';
 import { relative, sep } from 'node:path';
 import { ControlClient, VfsdError } from './control.mjs';
+import { mastraWorkspace } from './requirements.mjs';
 
 export { ControlClient, VfsdError };
+
+// A static import would fail before anything here could say why.
+const { FileExistsError, LocalFilesystem, StaleFileError } = await mastraWorkspace();
 
 /**
  * What the daemon answers where there is no file to compare: no such place, not a file, a link that leads out of the

@@ -12,7 +12,7 @@ def checked(node: NodeProject) -> NodeProject:
     return node
 
 
-@pytest.mark.parametrize("name", ["control.d.mts", "vfsd.d.mts"])
+@pytest.mark.parametrize("name", ["control.d.mts", "requirements.d.mts", "vfsd.d.mts"])
 def test_the_declarations_match_the_code(checked: NodeProject, name: str) -> None:
     """After a change of the JSDoc types, ``tsc -p tests/clients/node`` writes them again."""
     generated = checked.text(f"types/clients/node/{name}")
