@@ -5,7 +5,6 @@ manual page are made from the same decorators (``tools/reference``), and add the
 small and import nothing but click: every command waits for it.
 """
 
-import difflib
 import functools
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -133,5 +132,7 @@ _OTHER_NAMES = {
 
 def _meant(name: str, commands: Sequence[str]) -> list[str]:
     """Return those of *commands* that somebody means perhaps who writes *name*."""
+    import difflib  # noqa: PLC0415 (slow to import, and rarely needed)
+
     same = [command for command in _OTHER_NAMES.get(name, ()) if command in commands]
     return same or difflib.get_close_matches(name.lower(), commands, n=1)

@@ -93,7 +93,7 @@ class _MountOption(Option):
     metavar="OPT,OPT",
     topic=Topic.PLACE,
     help="Mount options: ro, allow_other, noexec, …",
-    more="`ro`, `allow_other`, `suid`, `dev`, `noexec`, `nonempty`, and every other option that libfuse knows, except"
+    more="Also `suid`, `dev`, `nonempty`, and every other option that libfuse knows, except"
     " `fsname`, `subtype` and `max_read`. Of options that contradict each other the last one wins, as in mount(8)."
     " `auto_unmount` goes with neither `suid` nor `dev`.",
 )
@@ -110,8 +110,8 @@ class _MountOption(Option):
     cls=_MountOption,
     option="allow_other",
     topic=Topic.PLACE,
-    help="Let other users in; permissions are checked as always.",
-    more="The kernel checks them. The same as `-o allow_other` at its place among the options.",
+    help="Let other users in; the kernel checks permissions as always.",
+    more="The same as `-o allow_other` at its place among the options.",
 )
 @option("--owner", metavar="UID:GID", topic=Topic.PLACE, help="Show every file as owned by this user and group.")
 @option(
@@ -157,7 +157,8 @@ class _MountOption(Option):
     metavar="SIZE",
     topic=Topic.LIMITS,
     help="Most bytes of content, as in 2G; 0: no limit. Kept with the scope.",
-    more="Beyond it: ENOSPC. `df` shows it. A SIZE is a number of bytes, or one with K, M, G or T for powers of 1024.",
+    more="Beyond it: ENOSPC. `df` shows it; 0 removes it. A SIZE is a number of bytes, or one with K, M, G or T for"
+    " powers of 1024.",
 )
 @option(
     "--max-files",
@@ -165,14 +166,14 @@ class _MountOption(Option):
     type=click.IntRange(0, MOST),
     topic=Topic.LIMITS,
     help="Most files of all kinds; 0: no limit. Kept with the scope.",
-    more="Beyond it: ENOSPC. `df` shows it.",
+    more="Beyond it: ENOSPC. `df` shows it; 0 removes it.",
 )
 @option(
     "--max-file-bytes",
     metavar="SIZE",
     topic=Topic.LIMITS,
     help="Largest file; 0: no limit. Kept with the scope.",
-    more="Beyond it: EFBIG.",
+    more="Beyond it: EFBIG. 0 removes it.",
 )
 @option(
     "--max-memory",
@@ -242,7 +243,7 @@ class _MountOption(Option):
     shell_complete=complete_files,
     topic=Topic.LOGGING,
     help="Log there. Default: /var/log/vfsd/SCOPE.log; stderr with -f.",
-    more="For a user other than root the default is below `$XDG_STATE_HOME`: see docs/cli.md#logs.",
+    more="For a user other than root the default is below `$XDG_STATE_HOME`.",
 )
 @option("-v", "--verbose", "verbosity", count=True, topic=Topic.LOGGING, help="Log more.")
 @option("--debug", is_flag=True, topic=Topic.LOGGING, help="Log every request.")

@@ -16,7 +16,7 @@ def store_options(command: Command) -> Command:
         metavar="URL",
         topic=Topic.SCOPE,
         help="Where scopes are stored: redis://, rediss://, unix://, sqlite:PATH. Default: $VFSD_STORE.",
-        more="`redis://[USER:PASSWORD@]HOST:PORT/DB`, `rediss://…` (TLS), `unix://PATH`,"
+        more="In full: `redis://[USER:PASSWORD@]HOST:PORT/DB`, `rediss://…` (TLS), `unix://PATH`,"
         " `redis+sentinel://HOST:PORT,HOST:PORT/SERVICE`, `sqlite:PATH`. If `$VFSD_STORE` is not set either, the store"
         " is `redis://127.0.0.1:6379/0`.",
     )
