@@ -15,12 +15,15 @@ _PAGE = re.compile(r"\bdocs/([\w.-]+\.md)(#[\w-]+)?")
 def commands() -> str:
     """Return a table of all commands, then a section for each."""
     contexts = list(_contexts(click.Context(root, info_name="vfsd", **root.context_settings)))
-    return "\n\n".join([_table("command", map(_overview, contexts)), *map(_section, contexts)])
+    rows = [_overview(ctx) for ctx in contexts if not isinstance(ctx.command, click.Group)]
+    return "\n\n".join([_table("command", rows), *map(_section, contexts)])
 
 
 def _overview(ctx: click.Context) -> tuple[str, str]:
-    """Return the usage of a command, and what it does."""
-    return f"`{_usage(ctx).replace('[OPTIONS] ', '')}`", ctx.command.get_short_help_str(100)
+    """Return what a command needs, and what it does."""
+    needed = [record(each, ctx)[0] for each in ctx.command.params if isinstance(each, click.Option) and each.required]
+    usage = " ".join([_usage(ctx).replace(" [OPTIONS]", ""), *needed])
+    return f"`{usage}`", ctx.command.get_short_help_str(100)
 
 
 def _table(what: str, rows: Iterable[tuple[str, str]]) -> str:

@@ -1,6 +1,6 @@
 """``vfsd completion``: the script that lets a shell complete command lines of vfsd.
 
-Click has the scripts of zsh and fish, and finds out what may come next. The script of bash is our own: bash breaks a
+Click finds out what may come next, and has the scripts of zsh and fish. The script of bash is our own: bash breaks a
 word at ``:``, ``=`` and ``@``, so with click's script the URL of a store would arrive in pieces.
 """
 
@@ -10,7 +10,9 @@ from typing import Any
 import click
 from click.shell_completion import (
     CompletionItem,
+    FishComplete,
     ShellComplete,
+    ZshComplete,
     add_completion_class,
     get_completion_class,
     split_arg_string,
@@ -57,6 +59,28 @@ class _Bash(ShellComplete):
     def format_completion(self, item: CompletionItem[Any]) -> str:
         """Return *item* as the script reads it."""
         return f"{item.type},{item.value}"
+
+
+class _WholeWord(ShellComplete):
+    """The completion of a shell that replaces whole words: for ``--scope=r`` it needs the option with the value."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
+        """Return what may come next in place of *incomplete*."""
+        found = super().get_completions(args, incomplete)
+        option, equals, _ = incomplete.partition("=")
+        if not (equals and option.startswith("-")):
+            return found
+        return [CompletionItem(f"{option}={each.value}", each.type, each.help) for each in found]
+
+
+@add_completion_class
+class _Zsh(_WholeWord, ZshComplete):
+    """The completion of zsh."""
+
+
+@add_completion_class
+class _Fish(_WholeWord, FishComplete):
+    """The completion of fish."""
 
 
 @click.command(
