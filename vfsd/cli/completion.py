@@ -19,6 +19,7 @@ from click.shell_completion import (
 )
 
 from vfsd.cli.help import Command
+from vfsd.cli.output import say
 from vfsd.config import typed_line
 
 _BASH = r"""%(complete_func)s() {
@@ -100,7 +101,8 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     script = get_completion_class(shell)
     assert script is not None
-    click.echo(script(ctx.find_root().command, {}, "vfsd", "_VFSD_COMPLETE").source(), nl=False)
+    for line in script(ctx.find_root().command, {}, "vfsd", "_VFSD_COMPLETE").source().splitlines():
+        say(line)
 
 
 def prepare() -> None:
