@@ -23,7 +23,7 @@ def _environment(**more: str) -> dict[str, str]:
     """Return an environment in which ``vfsd`` is on the PATH, as after an installation."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     kept = {name: value for name, value in os.environ.items() if not name.startswith("VFSD_")}
-    return {**kept, "PATH": path, **more}
+    return {**kept, "PATH": path, "LC_ALL": "C.UTF-8", **more}
 
 
 @contextmanager
@@ -64,6 +64,7 @@ def test_commands_options_choices_and_paths(shell: str, places: Path) -> None:
         assert terminal.completed("vfsd completion f") == "vfsd completion fish "
         assert terminal.completed("vfsd mount --max-m") == "vfsd mount --max-memory "
         assert terminal.completed("vfsd mount --seed-policy k") == "vfsd mount --seed-policy keep "
+        assert terminal.completed("vfsd mount größe --seed-policy k") == "vfsd mount größe --seed-policy keep "
         assert terminal.completed("vfsd mount --log-file logf") == "vfsd mount --log-file logfile "
         assert terminal.completed("vfsd mount subd") == "vfsd mount subdirectory/"
 

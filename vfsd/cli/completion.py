@@ -23,8 +23,7 @@ from vfsd.cli.output import say
 from vfsd.config import typed_line
 
 _BASH = r"""%(complete_func)s() {
-    local line kind value
-    line=$(LC_ALL=C; printf %%s "${COMP_LINE:0:COMP_POINT}")
+    local line=${COMP_LINE:0:COMP_POINT} kind value
     # Bash replaces only what follows the last character at which it breaks words.
     local word=${line##*[[:blank:]]}
     local kept=${word%%"${word##*[$COMP_WORDBREAKS]}"}
