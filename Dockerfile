@@ -25,6 +25,7 @@ RUN apt-get update \
 RUN python3 -m venv /opt/vfsd
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
+COPY docs/vfsd.1 docs/
 COPY vfsd vfsd
 RUN /opt/vfsd/bin/python -m pip install --no-cache-dir . \
     && /opt/vfsd/bin/python -m pip uninstall -y setuptools pip

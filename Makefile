@@ -28,7 +28,7 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),sudo env PYTHONDONTWRITEBYTECODE=1 H
 PYTEST := $(SUDO) $(BIN)/python -m pytest -n auto --dist loadfile $(if $(SUDO),-p no:cacheprovider)
 
 .DEFAULT_GOAL := help
-.PHONY: help mount umount test check bench clean
+.PHONY: help mount umount test check docs bench clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
@@ -58,6 +58,10 @@ check: ## lint, format, types
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	shellcheck tools/setup .ci/run
+
+docs: ## write docs/cli.md and docs/vfsd.1 again, from the commands
+	@tools/setup dev
+	@$(BIN)/python -m tools.reference
 
 bench: ## measure how fast it is, compared with other file systems; ARGS= goes to the bench: try ARGS=--help
 	@tools/setup bench

@@ -6,14 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
-from vfsd.cli.mount import mount
+from tools.reference.pages import outdated
 from vfsd.control.handlers.files import file_operations
 from vfsd.control.handlers.scope import scope_operations
 from vfsd.control.handlers.seeds import seed_operations
-from vfsd.errors import EXIT_STATUS
+from vfsd.errors import EXIT_STATUS, EXIT_STATUS_MEANING
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -22,6 +21,9 @@ PAGES = [
     "clients/node/README.md",
     *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")),
 ]
+
+_NOT_FOR_PEOPLE = {"VFSD_TYPED"}
+"""How a script of completion speaks to vfsd."""
 
 _PATH = re.compile(r"`((?:bench|clients|docs|examples|systemd|tests|tools|vfsd)/[\w.@/-]*)")
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
@@ -47,16 +49,19 @@ def _operations(make: Any) -> set[str]:
     return set(make(*[None] * len(inspect.signature(make).parameters)))
 
 
-@pytest.mark.parametrize("parameter", [p for p in mount.params if isinstance(p, click.Option)], ids=str)
-def test_every_mount_option_has_a_row(parameter: click.Option) -> None:
-    cells = _first_cells("docs/commands.md")
-    names = (*parameter.opts, *parameter.secondary_opts)
-    assert any(re.search(rf"`{re.escape(name)}[` ]", cells) for name in names), names
+def test_the_pages_of_the_command_line_are_up_to_date() -> None:
+    assert [path.name for path in outdated()] == [], "run 'make docs'"
 
 
-def test_every_exit_status_has_a_row() -> None:
-    rows = {int(cell) for cell in _first_cells("docs/commands.md").split() if cell.isdigit()}
-    assert rows == {0, *EXIT_STATUS.values()}
+def test_every_exit_status_has_a_meaning() -> None:
+    assert EXIT_STATUS_MEANING.keys() == {0, *EXIT_STATUS.values()}
+
+
+def test_every_environment_variable_has_a_row() -> None:
+    read = re.findall(r"environ\.get\(\"([A-Z]\w+)\"", _text("vfsd/config.py"))
+    assert "VFSD_STORE" in read
+    cells = _first_cells("docs/cli.md")
+    assert not [name for name in read if f"`{name}`" not in cells and name not in _NOT_FOR_PEOPLE]
 
 
 @pytest.mark.parametrize("make", [file_operations, scope_operations, seed_operations])

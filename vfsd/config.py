@@ -130,6 +130,16 @@ def default_log_file(scope: str) -> Path:
     return Path(state) / "vfsd" / f"{scope}.log"
 
 
+def completion_request() -> bool:
+    """Return whether a shell asks what may come next in a command line (click answers it)."""
+    return os.environ.get("_VFSD_COMPLETE", "").endswith("_complete")
+
+
+def typed_line() -> str:
+    """Return the command line up to the cursor, as the completion script of bash passes it."""
+    return os.environ.get("VFSD_TYPED", "")
+
+
 def notify_socket() -> str | None:
     """Return the address where systemd waits for a readiness message (:manpage:`sd_notify(3)`), or None."""
     return os.environ.get("NOTIFY_SOCKET")

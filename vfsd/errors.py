@@ -152,6 +152,25 @@ EXIT_STATUS: dict[type[VfsdError], int] = {
 }
 
 
+EXIT_STATUS_MEANING = {
+    0: "done",
+    1: "an unexpected error, or the answer to a question was no",
+    2: "wrong usage",
+    3: "the store cannot be reached",
+    4: "the store refuses: credentials, rights, a replica, an evicting `maxmemory-policy`",
+    5: "the store is full, or the daemon is (`--max-memory`)",
+    6: "there is no scope of that name",
+    7: "the scope is mounted elsewhere",
+    8: "the scope is damaged, or its format is newer than this vfsd",
+    9: "the mountpoint cannot be used",
+    10: "this machine cannot mount FUSE file systems",
+    11: "the mount is busy",
+    12: "there is no vfsd mount there",
+    13: "the daemon ended, but had to leave something unfinished",
+}
+"""What each exit status tells a user, as the documentation shows it. A test compares it with the table above."""
+
+
 def errno_of(error: VfsdError) -> int:
     """Return the errno that a caller of the file system sees for *error*: EIO if the table has no other."""
     if isinstance(error, FsError):

@@ -23,6 +23,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
+    (source / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "vfsd.1", source / "docs")
     shutil.copytree(ROOT / "vfsd", source / "vfsd", ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
     subprocess.run(command, cwd=source, check=True, capture_output=True)
@@ -34,8 +36,9 @@ def test_the_wheel_contains_only_the_package(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     package = {name for name in names if name.startswith("vfsd/")}
     assert {"vfsd/__init__.py", "vfsd/py.typed", "vfsd/cli/__init__.py"} <= package
-    metadata = {name.split("/", 1)[1] for name in names - package}
-    assert metadata == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+    others = {name.split("/", 1)[1] for name in names - package}
+    metadata = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+    assert others == {*metadata, "data/share/man/man1/vfsd.1"}
 
 
 def test_the_sdist_contains_the_checkout(tmp_path: Path) -> None:
@@ -60,6 +63,7 @@ def test_installed_it_puts_vfsd_on_the_path(wheel: Path, tmp_path: Path) -> None
     assert _printed(["vfsd", "--version"], environment, tmp_path).startswith(f"vfsd {vfsd.__version__}\n")
     where = _printed([str(python), "-c", "import vfsd; print(vfsd.__file__)"], environment, tmp_path)
     assert where.startswith(os.fspath(tmp_path))
+    assert _printed(["man", "-w", "vfsd"], environment, tmp_path) == f"{tmp_path}/venv/share/man/man1/vfsd.1\n"
 
 
 def test_the_client_needs_nothing_else(wheel: Path, tmp_path: Path) -> None:

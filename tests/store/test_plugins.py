@@ -77,8 +77,8 @@ def test_a_scheme_without_a_store_is_a_usage_error() -> None:
 
 # --- nothing else in vfsd knows a scheme
 
-_HELP_TEXTS = {"cli/store_option.py": 1}
-"""How many texts outside ``vfsd/store`` may show a scheme: the help of ``--store``."""
+_HELP_TEXTS = {"cli/__init__.py": 1, "cli/mount.py": 1, "cli/scopes.py": 2, "cli/store_option.py": 2}
+"""How many texts outside ``vfsd/store`` may show a scheme: the help of ``--store``, and examples."""
 
 
 def _texts(path: Path) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Helpers for tests of the command line: the results of commands, and daemons that ``vfsd mount`` has started."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,6 +87,6 @@ def mounts_at(path: Path) -> list[mountpoints.Mount]:
 
 def mount_options(path: Path) -> tuple[str, str, set[str]]:
     """Return type, source and options of the mount at *path*, as the kernel shows them."""
-    line = next(line for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1] == str(path))
-    source, _, fstype, options, *_ = line.split()
+    lines = os.fsdecode(Path("/proc/mounts").read_bytes()).split("\n")  # other mounts may have any name
+    source, _, fstype, options, *_ = next(line.split(" ") for line in lines if f" {path} " in line)
     return fstype, source, set(options.split(","))

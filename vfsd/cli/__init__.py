@@ -4,7 +4,6 @@ Each command is in a module of its own. A module is imported only when its comma
 ``umount`` should not wait for the imports of ``mount``.
 """
 
-import difflib
 import gc
 import importlib
 import sys
@@ -12,7 +11,9 @@ from typing import Any
 
 import click
 
+from vfsd.cli.help import Group, option
 from vfsd.cli.output import say
+from vfsd.config import completion_request
 from vfsd.errors import VfsdError, exit_status_of
 from vfsd.host.command_line import hide_passwords
 
@@ -24,11 +25,12 @@ COMMANDS = {
     "skill": "vfsd.cli.skill",
     "seed": "vfsd.cli.skill",
     "destroy": "vfsd.cli.scopes",
+    "completion": "vfsd.cli.completion",
 }
 """The module of each command. A test compares this table with the commands that the modules define."""
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(Group):
     """A group that imports the module of a command when the command is called or described."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -40,18 +42,6 @@ class _LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that *args* begin with. Raises UsageError, with a command that is meant perhaps."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            if not close:
-                raise
-            raise click.UsageError(f"{error.message.rstrip('.')}; did you mean {close[0]!r}?", ctx) from None
-
 
 def _print_versions(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
@@ -61,8 +51,16 @@ def _print_versions(ctx: click.Context, _parameter: click.Parameter, wanted: boo
         ctx.exit()
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    examples=[
+        "vfsd mount mnt --scope run-42 --store sqlite:runs.db",
+        "vfsd status",
+        "vfsd umount mnt",
+    ],
+)
+@option(
     "--version",
     is_flag=True,
     is_eager=True,
@@ -78,6 +76,10 @@ def main() -> Any:
     """Run the command line. A VfsdError becomes one line on stderr and an exit status."""
     gc.disable()  # a tenth of the start would be searching modules for garbage; a daemon enables it when it is hydrated
     hide_passwords(sys.argv)
+    if completion_request():
+        from vfsd.cli.completion import prepare  # noqa: PLC0415 (only when a shell asks)
+
+        prepare()
     try:
         return root(prog_name="vfsd")
     except VfsdError as error:

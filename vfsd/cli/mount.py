@@ -1,7 +1,7 @@
 """``vfsd mount``: parse the options, prepare the mountpoint, start the daemon, print what it reports.
 
-To add an option of a mount: a field in :class:`vfsd.config.MountConfig`, and here a ``click.option`` and a parameter
-of :func:`mount` that is passed on to that field. A field that gets no value, or a misspelt parameter, is an error of
+To add an option of a mount: a field in :class:`vfsd.config.MountConfig`, and here an ``option`` and a parameter of
+:func:`mount` that is passed on to that field. A field that gets no value, or a misspelt parameter, is an error of
 mypy.
 """
 
@@ -14,7 +14,9 @@ from typing import Any, Self
 
 import click
 
+from vfsd.cli.completers import complete_directories, complete_files, complete_scopes
 from vfsd.cli.detached import detached_owners
+from vfsd.cli.help import Command, Option, Topic, option
 from vfsd.cli.output import say
 from vfsd.cli.parsing import (
     MOST,
@@ -50,7 +52,7 @@ _RESERVE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 
 
-class _Shorthand(click.Option):
+class _Shorthand(Option):
     """A flag that means *value* for the parameter *of* another option, and has its place among them: the last one wins.
 
     If that option can be given several times, *append* is true.
@@ -65,90 +67,224 @@ class _Shorthand(click.Option):
         parser.add_option(obj=self, opts=self.opts, **self._action)
 
 
-@click.command()
-@click.argument("mountpoint")
-@click.option("--scope", required=True, help="The scope to mount: the files of one run.")
+@click.command(
+    cls=Command,
+    examples=[
+        "vfsd mount mnt --scope run-42 --store sqlite:runs.db",
+        "vfsd mount /mnt/run-42 --scope run-42 --allow-other --max-bytes 2G",
+    ],
+)
+@click.argument("mountpoint", shell_complete=complete_directories)
+@option(
+    "--scope",
+    metavar="SCOPE",
+    required=True,
+    shell_complete=complete_scopes,
+    topic=Topic.SCOPE,
+    help="The scope to mount: the files of one run.",
+    more="A name has up to 200 letters, digits and `._@:+-`, and begins with a letter or a digit.",
+)
 @store_options
-@click.option("-f", "--foreground", is_flag=True, help="Stay in the foreground and log to stderr.")
-@click.option("-p", "--parents", is_flag=True, help="Create the directories above the mountpoint too.")
-@click.option("-o", "options", multiple=True, metavar="OPT,OPT", help="Mount options: ro, allow_other, noexec, …")
-@click.option(
+@option(
+    "-f",
+    "--foreground",
+    is_flag=True,
+    help="Stay in the foreground and log to stderr.",
+    more="For systemd and containers.",
+)
+@option(
+    "-p",
+    "--parents",
+    is_flag=True,
+    topic=Topic.PLACE,
+    help="Create the directories above the mountpoint too.",
+    more="Without it only the mountpoint itself is created if it is missing. A mount that does not come up leaves none"
+    " of them behind.",
+)
+@option(
+    "-o",
+    "options",
+    multiple=True,
+    metavar="OPT,OPT",
+    topic=Topic.PLACE,
+    help="Mount options: ro, allow_other, noexec, …",
+    more="Also `suid`, `dev`, `nonempty`, and every other option that libfuse knows, except"
+    " `fsname`, `subtype` and `max_read`. Of options that contradict each other the last one wins, as in mount(8)."
+    " `auto_unmount` goes with neither `suid` nor `dev`.",
+)
+@option(
     "--read-only",
     cls=_Shorthand,
     of="options",
     value="ro",
     append=True,
+    topic=Topic.PLACE,
     help="Mount for reading, without claiming the scope.",
+    more="The same as `-o ro` at its place among the options.",
 )
-@click.option(
+@option(
     "--allow-other",
     cls=_Shorthand,
     of="options",
     value="allow_other",
     append=True,
-    help="Let other users in; permissions are checked as always.",
+    topic=Topic.PLACE,
+    help="Let other users in; the kernel checks permissions as always.",
+    more="The same as `-o allow_other` at its place among the options.",
 )
-@click.option("--owner", metavar="UID:GID", help="Show every file as owned by this user and group.")
-@click.option("--xattr", is_flag=True, help="Support extended attributes (costs a request per write).")
-@click.option("--must-exist", is_flag=True, help="Refuse to create a missing scope.")
-@click.option("--take-over", is_flag=True, help="Claim the scope even from a living owner, which is then fenced.")
-@click.option("--allow-eviction", is_flag=True, help="Accept a Redis that may drop data when memory is short.")
-@click.option("--salvage", is_flag=True, help="Mount the undamaged part of a damaged scope, for reading.")
-@click.option(
+@option("--owner", metavar="UID:GID", topic=Topic.PLACE, help="Show every file as owned by this user and group.")
+@option(
+    "--xattr",
+    is_flag=True,
+    topic=Topic.PLACE,
+    help="Support extended attributes (costs a request per write).",
+    more="Off by default, because the kernel then asks for one attribute before every write. A value has up to 65,536"
+    " bytes, as everywhere on Linux. All names and values of one file share 131,072 bytes, and every change of the"
+    " file stores them again.",
+)
+@option("--must-exist", is_flag=True, topic=Topic.SCOPE, help="Refuse to create a missing scope.")
+@option(
+    "--take-over",
+    is_flag=True,
+    topic=Topic.SCOPE,
+    help="Claim the scope even from a living owner, which is then fenced.",
+)
+@option(
+    "--allow-eviction",
+    is_flag=True,
+    topic=Topic.DURABILITY,
+    help="Accept a Redis that may drop data when memory is short.",
+    more="Its `maxmemory-policy` decides that.",
+)
+@option(
+    "--salvage",
+    is_flag=True,
+    topic=Topic.SCOPE,
+    help="Mount the undamaged part of a damaged scope, for reading.",
+)
+@option(
     "--store-timeout",
+    metavar="SECONDS",
     default=5.0,
     show_default=True,
     type=float,
-    help="Longest a change may take, in seconds; then EIO.",
+    topic=Topic.DURABILITY,
+    help="Longest a change may take; then EIO.",
 )
-@click.option("--max-bytes", metavar="SIZE", help="Most bytes of content, as in 2G; 0: no limit. Kept with the scope.")
-@click.option(
+@option(
+    "--max-bytes",
+    metavar="SIZE",
+    topic=Topic.LIMITS,
+    help="Most bytes of content, as in 2G; 0: no limit. Kept with the scope.",
+    more="Beyond it: ENOSPC. `df` shows it; 0 removes it. A SIZE is a number of bytes, or one with K, M, G or T for"
+    " powers of 1024.",
+)
+@option(
     "--max-files",
-    metavar="N",
+    metavar="NUMBER",
     type=click.IntRange(0, MOST),
+    topic=Topic.LIMITS,
     help="Most files of all kinds; 0: no limit. Kept with the scope.",
+    more="Beyond it: ENOSPC. `df` shows it; 0 removes it.",
 )
-@click.option("--max-file-bytes", metavar="SIZE", help="Largest file; 0: no limit. Kept with the scope.")
-@click.option("--max-memory", metavar="SIZE", default="0", help="Most memory for the daemon, 0: no limit; then ENOSPC.")
-@click.option("--fsync", metavar="MODE", default="none", help="fsync waits for (Redis): none, wait:N, waitaof.")
-@click.option(
-    "--skill", "skills", multiple=True, metavar="DIR[:DEST]", help="Show a skill at /skills/NAME or DEST; not stored."
+@option(
+    "--max-file-bytes",
+    metavar="SIZE",
+    topic=Topic.LIMITS,
+    help="Largest file; 0: no limit. Kept with the scope.",
+    more="Beyond it: EFBIG. 0 removes it.",
 )
-@click.option("--seed", "seeds", multiple=True, metavar="SRC:DEST", help="Show a file or a tree at DEST; not stored.")
-@click.option(
+@option(
+    "--max-memory",
+    metavar="SIZE",
+    default="0",
+    topic=Topic.LIMITS,
+    help="Most memory for the daemon, 0: no limit; then ENOSPC.",
+    more="It is resident memory. ENOSPC is for what grows. What was removed makes room at once. Requests that are under"
+    " way when the limit is reached may exceed it by their own size.",
+)
+@option(
+    "--fsync",
+    metavar="MODE",
+    default="none",
+    topic=Topic.DURABILITY,
+    help="fsync waits for (Redis): none, wait:N, waitaof.",
+    more="This is beyond the commit: `wait:N` is for N replicas, `waitaof` for Redis's own disk (Redis 7.2, Valkey)."
+    " Not for SQLite. The default is `none`.",
+)
+@option(
+    "--skill",
+    "skills",
+    multiple=True,
+    metavar="DIR[:DEST]",
+    shell_complete=complete_directories,
+    topic=Topic.SEEDS,
+    help="Show a skill at /skills/NAME or DEST; not stored.",
+    more="DIR is a directory with a `SKILL.md`. Repeatable. See docs/skills.md.",
+)
+@option(
+    "--seed",
+    "seeds",
+    multiple=True,
+    metavar="SRC:DEST",
+    shell_complete=complete_files,
+    topic=Topic.SEEDS,
+    help="Show a file or a tree at DEST; not stored.",
+    more="Repeatable.",
+)
+@option(
     "--seed-policy",
     type=click.Choice(["seed", "keep"]),
     default="seed",
     show_default=True,
+    topic=Topic.SEEDS,
     help="What to show if a seed and a stored file have the same path: the seed, or the stored file.",
 )
-@click.option(
+@option(
     "--directory-mtime",
     type=click.Choice([kind.value for kind in DirectoryMtime]),
     default=DirectoryMtime.SKILLS.value,
     show_default=True,
+    topic=Topic.SEEDS,
     help="Directories whose mtime changes with content anywhere below them.",
+    more="Those of skills and above, none, or all. See docs/skills.md#directory-times.",
 )
-@click.option(
+@option(
     "--loose-references",
     metavar="NAME,…",
     default="references,scripts,assets",
     show_default=True,
+    topic=Topic.SEEDS,
     help="Directories of seeded skills that are found at the root too, if nothing else is there.",
+    more="See docs/skills.md#references-at-the-root.",
 )
-@click.option(
-    "--no-loose-references", cls=_Shorthand, of="loose_references", value="", help="Find none of them at the root."
+@option(
+    "--no-loose-references",
+    cls=_Shorthand,
+    of="loose_references",
+    value="",
+    topic=Topic.SEEDS,
+    help="Find none of them at the root.",
 )
-@click.option("--log-file", metavar="FILE", help="Log there. Default: /var/log/vfsd/SCOPE.log; stderr with -f.")
-@click.option(
+@option(
+    "--log-file",
+    metavar="FILE",
+    shell_complete=complete_files,
+    topic=Topic.LOGGING,
+    help="Log there. Default: /var/log/vfsd/SCOPE.log; stderr with -f.",
+    more="For a user other than root the default is below `$XDG_STATE_HOME`.",
+)
+@option(
     "--log-max",
     metavar="SIZE",
     default="16M",
     show_default=True,
+    topic=Topic.LOGGING,
     help="Size at which a log file becomes FILE.1, and a new one begins; 0: no limit.",
+    more="So a log has at most about twice this size.",
 )
-@click.option("-v", "--verbose", "verbosity", count=True, help="Log more.")
-@click.option("--debug", is_flag=True, help="Log every request.")
+@option("-v", "--verbose", "verbosity", count=True, topic=Topic.LOGGING, help="Log more.")
+@option("--debug", is_flag=True, topic=Topic.LOGGING, help="Log every request.")
 def mount(  # noqa: PLR0913 (click passes one argument for each option; only as typed parameters can mypy check them)
     *,
     mountpoint: str,

@@ -2,29 +2,27 @@
 
 import datetime as dt
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
-import trio
 
+from vfsd.cli.completers import complete_scopes
 from vfsd.cli.detached import detached_owners
+from vfsd.cli.help import Command, option
+from vfsd.cli.opened_store import with_store
 from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_scope, parse_store
 from vfsd.cli.store_option import store_options
 from vfsd.errors import ScopeBusy, ScopeDamaged
-from vfsd.store.base import ScopeSummary, Store, StoreOptions
-from vfsd.store.url import open_store
-
-T = TypeVar("T")
+from vfsd.store.base import ScopeSummary
 
 
-@click.command()
+@click.command(cls=Command, examples=["vfsd scopes --store sqlite:runs.db"])
 @store_options
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def scopes(store: str | None, store_password_file: str | None, as_json: bool) -> None:
     """List the scopes of a store. Status 8 if one is damaged; the others are listed all the same."""
-    summaries = _with_store(parse_store(store, store_password_file), lambda opened: opened.scopes())
+    summaries = with_store(parse_store(store, store_password_file), lambda opened: opened.scopes())
     if as_json:
         click.echo(json.dumps([_json_object(summary) for summary in summaries], indent=2))
     else:
@@ -57,17 +55,17 @@ def _raise_if_damaged(summaries: list[ScopeSummary]) -> None:
         )
 
 
-@click.command()
-@click.argument("scope")
+@click.command(cls=Command, examples=["vfsd destroy run-42 --store sqlite:runs.db"])
+@click.argument("scope", shell_complete=complete_scopes)
 @store_options
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@option("--yes", is_flag=True, help="Do not ask.")
 def destroy(scope: str, store: str | None, store_password_file: str | None, yes: bool) -> None:
     """Delete everything that is stored of SCOPE, for good. Refused while it is mounted."""
     name, url = parse_scope(scope), parse_store(store, store_password_file)
     if not yes:
         click.confirm(f"Delete all files of scope {name} for good?", abort=True)
     try:
-        _with_store(url, lambda opened: opened.drop(name))
+        with_store(url, lambda opened: opened.drop(name))
     except ScopeBusy:
         _raise_if_detached(name, url)
         raise
@@ -79,16 +77,3 @@ def _raise_if_detached(scope: str, url: str) -> None:
     daemon = next(detached_owners(scope, url), None)
     if daemon is not None:
         raise ScopeBusy(f"scope {scope} is still in use: {daemon.describe()}")
-
-
-def _with_store(url: str, use: Callable[[Store], Awaitable[T]]) -> T:
-    """Open the store *url*, and return the result of *use*."""
-
-    async def run() -> T:
-        store = open_store(url, StoreOptions())
-        try:
-            return await use(store)
-        finally:
-            await store.aclose()
-
-    return trio.run(run)

@@ -11,6 +11,8 @@ from typing import NoReturn
 
 import click
 
+from vfsd.cli.completers import complete_directories, complete_files, complete_mountpoints
+from vfsd.cli.help import Command, Group, option
 from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_skill
 from vfsd.client.results import Seeds
@@ -35,14 +37,19 @@ _ERRORS = {
 """The error of a command for each errno of the daemon. Any other errno is a plain VfsdError."""
 
 
-@click.group()
+@click.group(
+    cls=Group, examples=["vfsd skill add mnt ./skills/review", "vfsd skill list mnt", "vfsd skill remove mnt review"]
+)
 def skill() -> None:
     """Show skills in a live mount, list them, and remove them. They are not stored."""
 
 
-@skill.command(context_settings={"allow_interspersed_args": False})  # otherwise click takes -:DEST for an option
-@click.argument("mountpoint")
-@click.argument("skills", nargs=-1, required=True, metavar="DIR[:DEST]...")
+@skill.command(
+    context_settings={"allow_interspersed_args": False},  # otherwise click takes -:DEST for an option
+    examples=["vfsd skill add mnt ./skills/review", "vfsd skill add mnt -:/skills/plans < SKILL.md"],
+)
+@click.argument("mountpoint", shell_complete=complete_mountpoints)
+@click.argument("skills", nargs=-1, required=True, metavar="DIR[:DEST]...", shell_complete=complete_directories)
 def add(mountpoint: str, skills: tuple[str, ...]) -> None:
     """Show skills in a live mount, each at its DEST.
 
@@ -90,9 +97,9 @@ def _print_seeded(dest: str, changed: bool) -> None:
     say(f"seeded {dest}" if changed else f"{dest} is already seeded, with the same content")
 
 
-@skill.command("list")
-@click.argument("mountpoint")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object: skills, and every seed with its state.")
+@skill.command("list", examples=["vfsd skill list mnt"])
+@click.argument("mountpoint", shell_complete=complete_mountpoints)
+@option("--json", "as_json", is_flag=True, help="Print a JSON object: skills, and every seed with its state.")
 def list_(mountpoint: str, as_json: bool) -> None:
     """List what is seeded.
 
@@ -120,8 +127,8 @@ def _print_seeds(seeds: Seeds) -> None:
     say(f"{len(seeds.skills)} skills, {others} other seeds")
 
 
-@skill.command()
-@click.argument("mountpoint")
+@skill.command(examples=["vfsd skill remove mnt review", "vfsd skill remove mnt /skills/review"])
+@click.argument("mountpoint", shell_complete=complete_mountpoints)
 @click.argument("which", metavar="NAME|PATH")
 def remove(mountpoint: str, which: str) -> None:
     """Remove the skill called NAME, or all seeds at and below PATH.
@@ -135,10 +142,17 @@ def remove(mountpoint: str, which: str) -> None:
         say(f"removed {vfs.seed_remove(named[0] if named else which)} files")
 
 
-@click.command()
-@click.argument("mountpoint")
+@click.command(cls=Command, examples=["vfsd seed mnt /notes/plan.md --from plan.md"])
+@click.argument("mountpoint", shell_complete=complete_mountpoints)
 @click.argument("dest")
-@click.option("--from", "source", required=True, metavar="FILE|-", help="The file to show; - is standard input.")
+@option(
+    "--from",
+    "source",
+    required=True,
+    metavar="FILE|-",
+    shell_complete=complete_files,
+    help="The file to show; - is standard input.",
+)
 def seed(mountpoint: str, dest: str, source: str) -> None:
     """Show a file at DEST in a live mount.
 

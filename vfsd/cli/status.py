@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from vfsd import clock
+from vfsd.cli.help import Command, option
 from vfsd.cli.output import say
 from vfsd.client.connection import NoAnswer, ask
 from vfsd.host import mountpoint as mountpoints
@@ -19,8 +20,8 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _UNIT_STEP = 1024
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@click.command(cls=Command, examples=["vfsd status", "vfsd status --json"])
+@option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def status(as_json: bool) -> None:
     """List the mounts of this host, and daemons that go on after their mount was removed."""
     entries = [_entry(mount) for mount in mountpoints.mounts() if mount.scope is not None]

@@ -5,6 +5,8 @@ import time
 
 import click
 
+from vfsd.cli.completers import complete_mountpoints
+from vfsd.cli.help import Command, option
 from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_seconds
 from vfsd.client.connection import NoAnswer, ask
@@ -21,10 +23,12 @@ _HELD_SECONDS = 10.0
 """How long something may hold the removed mount before that is an error: many namespaces live for a moment only."""
 
 
-@click.command()
-@click.argument("mountpoint")
-@click.option("--lazy", is_flag=True, help="Detach a busy mount at once; it ends when its last user closes it.")
-@click.option("--timeout", default=30.0, type=float, show_default=True, help="Longest wait for the daemon, in seconds.")
+@click.command(cls=Command, examples=["vfsd umount mnt", "vfsd umount --lazy /mnt/run-42"])
+@click.argument("mountpoint", shell_complete=complete_mountpoints)
+@option("--lazy", is_flag=True, help="Detach a busy mount at once; it ends when its last user closes it.")
+@option(
+    "--timeout", metavar="SECONDS", default=30.0, type=float, show_default=True, help="Longest wait for the daemon."
+)
 def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     """Unmount MOUNTPOINT and wait until its daemon has ended."""
     parse_seconds("--timeout", timeout)
