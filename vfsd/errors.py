@@ -110,6 +110,10 @@ class NotMounted(VfsdError):
     """There is no vfsd mount at that place."""
 
 
+class Declined(VfsdError):
+    """The question before something that cannot be undone was not answered with yes: nothing is done."""
+
+
 class UncleanEnd(VfsdError):
     """The daemon ended, but could not finish or release everything."""
 
@@ -149,6 +153,7 @@ EXIT_STATUS: dict[type[VfsdError], int] = {
     MountBusy: 11,
     NotMounted: 12,
     UncleanEnd: 13,
+    Declined: 14,
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from vfsd.cli.failures import Told
 from vfsd.cli.output import say
 from vfsd.errors import VfsdError, exit_status_of
 from vfsd.host.command_line import hide_passwords
@@ -80,6 +81,8 @@ def main() -> Any:
     hide_passwords(sys.argv)
     try:
         return root(prog_name="vfsd")
+    except Told as error:
+        sys.exit(exit_status_of(error.first))
     except VfsdError as error:
         say(f"vfsd: {error}", err=True)
         sys.exit(exit_status_of(error))
