@@ -23,6 +23,7 @@ __all__ = [
     "Health",
     "Mount",
     "absolute",
+    "beside_mounts",
     "detach",
     "health",
     "lies_within",
@@ -70,6 +71,11 @@ def absolute(path: str, *, stops: Collection[str] = ()) -> str:
             resolved = "/" if target.startswith("/") else os.path.dirname(resolved)
             rest += target.split("/")[::-1]
     return os.path.normpath(os.path.join(resolved, *rest[::-1]))
+
+
+def beside_mounts(path: str) -> str:
+    """Return *path* as :func:`absolute` does, without asking any vfsd mount: it may be frozen."""
+    return absolute(path, stops={mount.mountpoint for mount in mounts() if mount.scope is not None})
 
 
 def _absolute_text(path: str) -> str:
