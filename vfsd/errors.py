@@ -157,6 +157,15 @@ EXIT_STATUS: dict[type[VfsdError], int] = {
 }
 
 
+def clause(foreign: BaseException | str) -> str:
+    """Return the text of a *foreign* exception as a part of a line: another part may follow after a semicolon.
+
+    The exception is one of the system or of a library. Its text may have several lines, and end as a sentence does.
+    """
+    text = " ".join(str(foreign).split()).rstrip(".")
+    return text or type(foreign).__name__
+
+
 def errno_of(error: VfsdError) -> int:
     """Return the errno that a caller of the file system sees for *error*: EIO if the table has no other."""
     if isinstance(error, FsError):

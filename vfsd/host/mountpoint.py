@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Collection
 
-from vfsd.errors import MountBusy, MountpointError
+from vfsd.errors import MountBusy, MountpointError, clause
 from vfsd.host.holders import holders
 from vfsd.host.mount_table import Mount, is_below, mount_at, mounts, own_mount_at
 from vfsd.shell import quoted
@@ -172,7 +172,7 @@ def _unmount(path: str, *, lazy: bool) -> None:
     except OSError as error:
         raise MountpointError(f"cannot unmount {path}: {helper}: {error.strerror}") from None
     if result.returncode:
-        why = os.fsdecode(result.stderr).strip()
+        why = clause(os.fsdecode(result.stderr))
         if why.endswith(os.strerror(errno.EBUSY)):
             raise _busy(path)
         raise MountpointError(f"cannot unmount {path}: {why}")
