@@ -103,7 +103,8 @@ class SqliteStore(Store):
 
     async def drop(self, scope: str) -> None:
         """See :meth:`Store.drop`."""
-        self._raise_if_absent()
+        if not self._database.exists():
+            raise self._missing(scope)
         await self._database.run(lambda connection: self._drop(connection, scope))
         await self._database.run_in_slices(_delete_slice)
 
