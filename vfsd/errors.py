@@ -110,6 +110,10 @@ class NotMounted(VfsdError):
     """There is no vfsd mount at that place."""
 
 
+class Declined(VfsdError):
+    """The question before something that cannot be undone was not answered with yes: nothing is done."""
+
+
 class UncleanEnd(VfsdError):
     """The daemon ended, but could not finish or release everything."""
 
@@ -149,12 +153,13 @@ EXIT_STATUS: dict[type[VfsdError], int] = {
     MountBusy: 11,
     NotMounted: 12,
     UncleanEnd: 13,
+    Declined: 14,
 }
 
 
 EXIT_STATUS_MEANING = {
     0: "done",
-    1: "an unexpected error, or the answer to a question was no",
+    1: "an unexpected error",
     2: "wrong usage",
     3: "the store cannot be reached",
     4: "the store refuses: credentials, rights, a replica, an evicting `maxmemory-policy`",
@@ -167,8 +172,18 @@ EXIT_STATUS_MEANING = {
     11: "the mount is busy",
     12: "there is no vfsd mount there",
     13: "the daemon ended, but had to leave something unfinished",
+    14: "nothing was destroyed: the question was not answered with yes",
 }
 """What each exit status tells a user, as the documentation shows it. A test compares it with the table above."""
+
+
+def clause(foreign: BaseException | str) -> str:
+    """Return the text of a *foreign* exception as a part of a line: another part may follow after a semicolon.
+
+    The exception is one of the system or of a library. Its text may have several lines, and end as a sentence does.
+    """
+    text = " ".join(str(foreign).split()).rstrip(".")
+    return text or type(foreign).__name__
 
 
 def errno_of(error: VfsdError) -> int:

@@ -73,7 +73,7 @@ def test_a_link_stands_for_the_mountpoint_it_points_to(mount: MountFactory, redi
     link_to_link.symlink_to(link)
     with detached(mounted) as daemon:
         first = mounted.vfsd("mount", str(link_to_link), "--scope", mounted.scope)
-        assert success(first) == f"scope {mounted.scope} mounted at {mounted.path}, 1 files\n"
+        assert success(first) == f"scope {mounted.scope} mounted at {mounted.path}, 0 files\n"
         again = mounted.vfsd("mount", str(link), "--scope", mounted.scope)
         assert success(again) == f"scope {mounted.scope} is already mounted at {mounted.path}\n"
         assert success(daemon.mount()) == again.stdout
@@ -111,7 +111,7 @@ def test_two_commands_at_once_make_one_mount(mount: MountFactory) -> None:
             assert [process.returncode for process in commands] == [0, 0]
             assert printed == [
                 f"scope {mounted.scope} is already mounted at {mounted.path}\n",
-                f"scope {mounted.scope} mounted at {mounted.path}, 1 files\n",
+                f"scope {mounted.scope} mounted at {mounted.path}, 0 files\n",
             ]
             assert len(mounts_at(mounted.path)) == 1
             assert _locks(mounted.path.parent / "run") == []

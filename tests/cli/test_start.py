@@ -73,12 +73,12 @@ def test_a_missing_scope_is_created_with_a_message(mount: MountFactory, redis_se
     mounted = mount(redis_server.url, start=False)
     with detached(mounted) as daemon:
         first = daemon.mount()
-        assert success(first) == f"scope {mounted.scope} mounted at {mounted.path}, 1 files\n"
+        assert success(first) == f"scope {mounted.scope} mounted at {mounted.path}, 0 files\n"
         assert f"vfsd: created scope {mounted.scope} in {redis_server.url}\n" in first.stderr
         assert f"created {mounted.path}\n" in first.stderr
         success(mounted.vfsd("umount", str(mounted.path)))
         second = daemon.mount("--must-exist")
-        assert success(second) == f"scope {mounted.scope} mounted at {mounted.path}, 1 files\n"
+        assert success(second) == f"scope {mounted.scope} mounted at {mounted.path}, 0 files\n"
         assert "created" not in second.stderr
 
 
@@ -165,7 +165,7 @@ def test_a_mountpoint_is_created_with_its_parents_and_may_be_relative(
     arguments = ["link/a b/../a b/mnt", "--scope", mounted.scope, "--log-file", "log"]
     with detached(mounted):
         result = mounted.vfsd("mount", *arguments)
-        assert success(result) == f"scope {mounted.scope} mounted at {mounted.path}, 1 files\n"
+        assert success(result) == f"scope {mounted.scope} mounted at {mounted.path}, 0 files\n"
         assert os.listdir("link/a b/mnt") == []
         assert success(mounted.vfsd("umount", "link/a b/mnt")) == f"unmounted {mounted.path}\n"
 

@@ -24,7 +24,7 @@ def test_ready_is_sent_after_hydration_and_stopping_at_the_end(
         second.start()
         message = manager.recv(4096).decode()
         assert message.startswith("READY=1\n")
-        assert f"mounted at {second.path}, 2 files" in message
+        assert f"mounted at {second.path}, 1 file" in message
         assert (second.path / "file").read_text() == "there before"
         assert second.stop() == 0
         assert manager.recv(4096).decode() == "STOPPING=1"

@@ -53,7 +53,7 @@ def make(checkout: Checkout) -> Iterator[Make]:
 def test_mount_twice_then_umount(make: Make) -> None:
     root = make.root
     first = make.succeed("mount")
-    assert first[0] == f"scope demo mounted at {root}/mnt, 1 files"
+    assert first[0] == f"scope demo mounted at {root}/mnt, 0 files"
     assert first[1] == "Try:"
     assert first[-2].split() == ["Unmount:", "make", "umount"]
     (root / "mnt" / "greeting").write_text("hello\n")
@@ -76,7 +76,7 @@ def test_the_files_come_back_from_the_store_in_the_checkout(make: Make) -> None:
     (make.root / "mnt" / "greeting").write_text("hello\n")
     make.succeed("umount")
     assert (make.root / "vfsd.db").exists()
-    assert make.succeed("mount")[0].endswith("2 files")
+    assert make.succeed("mount")[0].endswith("1 file")
     assert (make.root / "mnt" / "greeting").read_text() == "hello\n"
 
 
@@ -84,7 +84,7 @@ def test_another_mountpoint_scope_and_store(make: Make, tmp_path: Path) -> None:
     variables = ["MNT=mnt/a directory", "SCOPE=run-42", f"STORE=sqlite:{tmp_path}/other.db"]
     (make.root / "mnt").mkdir()
     printed = make.succeed("mount", *variables)
-    assert printed[0] == f"scope run-42 mounted at {make.root}/mnt/a directory, 1 files"
+    assert printed[0] == f"scope run-42 mounted at {make.root}/mnt/a directory, 0 files"
     assert (tmp_path / "other.db").exists()
     assert not (make.root / "vfsd.db").exists()
     again = "MNT='mnt/a directory' SCOPE='run-42' STORE=…"

@@ -31,13 +31,13 @@ def test_commands(mount: MountFactory, redis_server: RedisServer, skill: Path, t
         "files": ["SKILL.md", "references/rules.md", "scripts/run.sh"],
     }
     assert {"path": "plain", "state": "seeded"} in found["seeds"]
-    assert success(mounted.vfsd("skill", "list", path)).splitlines()[-1] == "2 skills, 1 other seeds"
+    assert success(mounted.vfsd("skill", "list", path)).splitlines()[-1] == "2 skills, 1 other seed"
     assert "several skills have this name" in failure(mounted.vfsd("skill", "remove", path, "review"), 2)
     assert success(mounted.vfsd("skill", "remove", path, "other")) == "removed 3 files\n"
     assert success(mounted.vfsd("skill", "remove", path, "review")) == "removed 3 files\n"
     assert os.listdir(mounted.path) == ["plain"]
     (entry,) = statuses(mounted, mounted.path)
-    assert (entry["files"], entry["seeded"], entry["shadowed"]) == (1, 1, 0)
+    assert (entry["files"], entry["seeded"], entry["shadowed"]) == (0, 1, 0)
 
 
 def test_content_on_standard_input(mount: MountFactory, redis_server: RedisServer) -> None:
@@ -101,7 +101,7 @@ def test_a_skill_at_the_root(mount: MountFactory, redis_server: RedisServer, ski
     mounted = mount(redis_server.url)
     assert success(mounted.vfsd("skill", "add", str(mounted.path), f"{skill}:/")) == "seeded /\n"
     assert success(mounted.vfsd("skill", "list", str(mounted.path))) == (
-        "/  review, 3 files: how to review\n1 skills, 0 other seeds\n"
+        "/  review, 3 files: how to review\n1 skill, 0 other seeds\n"
     )
     assert success(mounted.vfsd("skill", "remove", str(mounted.path), "review")) == "removed 3 files\n"
 

@@ -121,7 +121,10 @@ class ExampleStore(Store):
         return Capacity(1 << 30, 1 << 30)
 
     async def scopes(self) -> list[ScopeSummary]:
-        return [ScopeSummary(name, len(scope.inodes), 0, scope.owner) for name, scope in sorted(self.space.items())]
+        return [
+            ScopeSummary(name, len(scope.inodes.keys() - {ROOT}), 0, scope.owner)
+            for name, scope in sorted(self.space.items())
+        ]
 
     async def drop(self, scope: str) -> None:
         del self.space[scope]

@@ -82,7 +82,9 @@ async def test_a_missing_directory_is_named(tmp_path: Path, scope: str) -> None:
 async def test_reading_does_not_create_the_file(file: SqliteBackend, scope: str) -> None:
     store = file.open()
     assert await store.check() == []
-    assert await store.scopes() == []
+    for look in (store.scopes(), store.droppable(scope)):
+        with pytest.raises(StoreUnreachable, match=f"sqlite:{file.path}: there is no such file"):
+            await look
     assert (await store.capacity()).total > 0
     for attempt in (
         store.drop(scope),

@@ -57,8 +57,14 @@ async def test_options_that_say_how_to_reach_the_server_are_accepted(url: str) -
 
 @pytest.mark.parametrize("url", ["redis://127.0.0.1/abc", "redis://127.0.0.1:6379/1/2", "rediss://127.0.0.1/O"])
 def test_a_database_that_is_not_a_number_is_refused_and_not_read_as_0(url: str) -> None:
-    with pytest.raises(UsageError, match="not understood"):
+    with pytest.raises(UsageError, match=r"the database '[abcO12/]+' is no number"):
         open_store(url, StoreOptions())
+
+
+@pytest.mark.parametrize("port", ["0", "x", "65536"])
+def test_a_port_that_there_cannot_be_is_refused(port: str) -> None:
+    with pytest.raises(UsageError, match="its port is no number from 1 to 65535"):
+        open_store(f"redis://127.0.0.1:{port}/0", StoreOptions())
 
 
 def test_a_scheme_may_be_written_in_capitals() -> None:

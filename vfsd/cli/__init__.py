@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from vfsd.cli.failures import Told
 from vfsd.cli.help import Group, option
 from vfsd.cli.output import say
 from vfsd.config import completion_request
@@ -82,6 +83,8 @@ def main() -> Any:
         prepare()
     try:
         return root(prog_name="vfsd")
+    except Told as error:
+        sys.exit(exit_status_of(error.first))
     except VfsdError as error:
         say(f"vfsd: {error}", err=True)
         sys.exit(exit_status_of(error))

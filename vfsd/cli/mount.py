@@ -185,7 +185,7 @@ class _Shorthand(Option):
     type=click.IntRange(0, MOST),
     topic=Topic.LIMITS,
     help="Most files of all kinds; 0: no limit. Kept with the scope.",
-    more="Beyond it: ENOSPC. `df` shows it; 0 removes it.",
+    more="The root directory counts as a file here. Beyond it: ENOSPC. `df` shows it; 0 removes it.",
 )
 @option(
     "--max-file-bytes",

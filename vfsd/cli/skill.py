@@ -17,6 +17,7 @@ from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_skill
 from vfsd.client.results import Seeds
 from vfsd.client.vfs import Vfs, connect
+from vfsd.counted import counted
 from vfsd.errors import FsError, NotMounted, StoreFull, UsageError, VfsdError
 from vfsd.host import mountpoint as mountpoints
 from vfsd.seeds.frontmatter import SKILL, front_matter
@@ -117,14 +118,14 @@ def list_(mountpoint: str, as_json: bool) -> None:
 def _print_seeds(seeds: Seeds) -> None:
     for listed in seeds.skills:
         description = " ".join(listed.description.split())
-        say(f"{listed.dir or '/'}  {listed.name}, {len(listed.files)} files: {description}")
+        say(f"{listed.dir or '/'}  {listed.name}, {counted(len(listed.files), 'file')}: {description}")
     meanings = {"shadows": "hides a stored file", "kept": "a stored file is shown in its place"}
     for file in seeds.seeds:
         if file.state in meanings:
             say(f"{file.path}  {meanings[file.state]}")
     in_skills = {f"{listed.dir}/{name}".lstrip("/") for listed in seeds.skills for name in listed.files}
     others = sum(file.path not in in_skills for file in seeds.seeds)
-    say(f"{len(seeds.skills)} skills, {others} other seeds")
+    say(f"{counted(len(seeds.skills), 'skill')}, {counted(others, 'other seed')}")
 
 
 @skill.command(examples=["vfsd skill remove mnt review", "vfsd skill remove mnt /skills/review"])
@@ -139,7 +140,8 @@ def remove(mountpoint: str, which: str) -> None:
         named = [listed.dir or "/" for listed in vfs.seed_list().skills if listed.name == which]
         if len(named) > 1:
             raise UsageError(f"{which}: several skills have this name, at {', '.join(named)}: give the path of one")
-        say(f"removed {vfs.seed_remove(named[0] if named else which)} files")
+        removed = vfs.seed_remove(named[0] if named else which)
+        say(f"removed {counted(removed, 'file')}")
 
 
 @click.command(cls=Command, examples=["vfsd seed mnt /notes/plan.md --from plan.md"])

@@ -32,7 +32,7 @@ _HELD_SECONDS = 10.0
 def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
     """Unmount MOUNTPOINT and wait until its daemon has ended."""
     parse_seconds("--timeout", timeout)
-    path = _resolved(mountpoint)
+    path = mountpoints.beside_mounts(mountpoint)
     os.chdir("/")  # otherwise this command itself might keep the mount busy
     mount = _mount_at(path)
     process = serving_process(registrations.socket_path(path))
@@ -46,12 +46,6 @@ def umount(mountpoint: str, lazy: bool, timeout: float) -> None:
         if process is not None:
             os.close(process[1])
     say(f"unmounted {path}")
-
-
-def _resolved(mountpoint: str) -> str:
-    """Return *mountpoint* as an absolute path. No vfsd mount is asked: it may be frozen."""
-    stops = {mount.mountpoint for mount in mountpoints.mounts() if mount.scope is not None}
-    return mountpoints.absolute(mountpoint, stops=stops)
 
 
 def _mount_at(path: str) -> mountpoints.Mount:

@@ -18,6 +18,7 @@ import trio
 from vfsd import __version__, clock
 from vfsd.config import MountConfig
 from vfsd.control import server as control
+from vfsd.counted import counted
 from vfsd.daemon.collector import keep_pauses_short
 from vfsd.daemon.freed_memory import FreedMemory
 from vfsd.daemon.mounted import MountedScope, build
@@ -162,6 +163,7 @@ class Daemon:
         self._keeping.cancel()
         await backing.claim.release()
         await backing.store.drop(backing.claim.scope)
+        self._reporter.has_destroyed = True
 
     # --- serving
 
@@ -200,7 +202,8 @@ class Daemon:
         for note in self._notes:
             self._reporter.note(note)
         config, seeded = self._config, mounted.overlay.files
-        text = f"scope {config.scope} mounted at {config.mountpoint}, {mounted.volume.files} files"
+        files = counted(mounted.volume.files, "file")
+        text = f"scope {config.scope} mounted at {config.mountpoint}, {files}"
         self._reporter.ready(f"{text}, {seeded} seeded" if seeded else text)
 
     async def _heed_signals(self, signals: AsyncIterator[int]) -> None:

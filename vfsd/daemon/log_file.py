@@ -35,11 +35,6 @@ def create_log_file(path: str) -> bool:
     return is_new
 
 
-def log_files(path: str) -> tuple[str, ...]:
-    """Return the names that a log at *path* may have: its own, and that of the file before it."""
-    return path, path + _BEFORE
-
-
 def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC, _MODE)
 

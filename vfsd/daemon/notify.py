@@ -20,10 +20,11 @@ _log = logging.getLogger(__name__)
 class StartupReporter:
     """Reports to the log, and to systemd if it waits for that (:manpage:`sd_notify(3)`).
 
-    *on_ready* is called when the mount answers.
+    *on_ready* is called when the mount answers. ``has_destroyed`` says that the daemon has destroyed its scope.
     """
 
     def __init__(self, on_ready: Callable[[], None]) -> None:
+        self.has_destroyed = False
         self._on_ready = on_ready
 
     def note(self, text: str) -> None:

@@ -17,6 +17,7 @@ from vfsd.config import MountConfig, default_log_file
 from vfsd.daemon.log import start_logging
 from vfsd.daemon.log_file import create_log_file
 from vfsd.daemon.notify import PipeReporter, StartupReporter
+from vfsd.daemon.scope_log import remove_default_log
 from vfsd.errors import DaemonFailed, VfsdError, exit_status_of
 from vfsd.host.registrations import Reservation
 
@@ -92,7 +93,11 @@ def _become_daemon(config: MountConfig, reservation: Reservation, pipe: int, log
         _close_all_but(pipe, reservation.descriptor)
         _leave_terminal()
         start_logging(config, log_file, take_streams=True)
-        status = _serve_and_report(config, PipeReporter(pipe, reservation.end))
+        reporter = PipeReporter(pipe, reservation.end)
+        status = _serve_and_report(config, reporter)
+        if status == 0 and reporter.has_destroyed and config.log_file is None:
+            logging.shutdown()  # nothing opens the log again
+            remove_default_log(config.scope)
     finally:
         reservation.end()
         logging.shutdown()

@@ -16,7 +16,7 @@ from typing import ClassVar
 import pyfuse3
 
 from vfsd.config import MountConfig
-from vfsd.errors import FuseUnavailable, MountpointError, VfsdError
+from vfsd.errors import FuseUnavailable, MountpointError, VfsdError, clause
 from vfsd.fuse.device import why_not_mounted
 
 
@@ -56,8 +56,8 @@ def mount_options(config: MountConfig) -> set[str]:
 def mount_error(mountpoint: str, why: str) -> VfsdError:
     """Return the error for libfuse's message *why*: this process may not mount at all, or not at *mountpoint*."""
     if os.strerror(errno.EPERM) in why:
-        return FuseUnavailable(f"cannot mount at {mountpoint}: {why_not_mounted(why)}")
-    return MountpointError(f"cannot mount at {mountpoint}: {why}")
+        return FuseUnavailable(f"cannot mount at {mountpoint}: {why_not_mounted(clause(why))}")
+    return MountpointError(f"cannot mount at {mountpoint}: {clause(why)}")
 
 
 def check_mount_options(config: MountConfig) -> None:

@@ -259,7 +259,7 @@ class Operations(pyfuse3.Operations):
     async def statfs(self, ctx: pyfuse3.RequestContext) -> pyfuse3.StatvfsData:
         """Return how much room there is: the store's room, as last measured."""
         room = self._volume.room()
-        files = self._volume.files
+        files = self._volume.files + 1  # the root has an inode too, and --max-files counts it
         answer = pyfuse3.StatvfsData()
         answer.f_bsize = answer.f_frsize = _BLOCK
         answer.f_blocks = room.total // _BLOCK

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Collection
 
-from vfsd.errors import MountBusy, MountpointError
+from vfsd.errors import MountBusy, MountpointError, clause
 from vfsd.host.holders import holders
 from vfsd.host.mount_table import Mount, is_below, mount_at, mounts, own_mount_at
 from vfsd.shell import quoted
@@ -24,6 +24,7 @@ __all__ = [
     "Health",
     "Mount",
     "absolute",
+    "beside_mounts",
     "check_usable",
     "clean_up",
     "create",
@@ -74,6 +75,11 @@ def absolute(path: str, *, stops: Collection[str] = ()) -> str:
             resolved = "/" if target.startswith("/") else os.path.dirname(resolved)
             rest += target.split("/")[::-1]
     return os.path.normpath(os.path.join(resolved, *rest[::-1]))
+
+
+def beside_mounts(path: str) -> str:
+    """Return *path* as :func:`absolute` does, without asking any vfsd mount: it may be frozen."""
+    return absolute(path, stops={mount.mountpoint for mount in mounts() if mount.scope is not None})
 
 
 def _absolute_text(path: str) -> str:
@@ -206,7 +212,7 @@ def _unmount(path: str, *, lazy: bool) -> None:
     except OSError as error:
         raise MountpointError(f"cannot unmount {path}: {helper}: {error.strerror}") from None
     if result.returncode:
-        why = os.fsdecode(result.stderr).strip()
+        why = clause(os.fsdecode(result.stderr))
         if why.endswith(os.strerror(errno.EBUSY)):
             raise _busy(path)
         raise MountpointError(f"cannot unmount {path}: {why}")

@@ -148,8 +148,8 @@ class Volume:
 
     @property
     def files(self) -> int:
-        """How many files of all kinds the scope holds. What is not stored does not count."""
-        return len(self._tree.inodes) - self._unstored().files
+        """How many files of all kinds the scope holds, without the root. What is not stored does not count."""
+        return len(self._tree.inodes) - self._unstored().files - (not self.is_empty)
 
     @property
     def used(self) -> int:

@@ -13,6 +13,7 @@ import abc
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, TypeAlias
 
+from vfsd.errors import ScopeBusy, ScopeMissing
 from vfsd.store.owner import Owner
 from vfsd.tree.change import Change, Limits, Op, PutChunks, PutEntry, PutInode
 
@@ -148,8 +149,10 @@ class Capacity(NamedTuple):
 
 
 class ScopeSummary(NamedTuple):
-    """One scope of a store: its name, the number of files of all kinds, its creation time (ns), and its owner.
+    """One scope of a store: its name, its creation time (ns), and the *owner*, None if no living one is known.
 
+    *files* is the number of files of all kinds, without the root directory. *bytes* are the sizes of its regular files
+    together, and *changed_ns* is its last change; None if the store does not tell.
     *damage* is what is wrong with its header, if anything is. The other fields are then what could be read.
     """
 
@@ -158,6 +161,8 @@ class ScopeSummary(NamedTuple):
     created_ns: int
     owner: Owner | None
     damage: Damage | None = None
+    bytes: int | None = None
+    changed_ns: int | None = None
 
 
 class Store(abc.ABC):
@@ -200,7 +205,19 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     async def scopes(self) -> list[ScopeSummary]:
-        """Return all scopes, sorted by name. One that is damaged says so, and does not hide the others."""
+        """Return all scopes, sorted by name. One that is damaged says so, and does not hide the others.
+
+        Raises StoreUnreachable if there is no store yet: only a claim makes one.
+        """
+
+    async def droppable(self, scope: str) -> ScopeSummary:
+        """Return the summary of *scope* if :meth:`drop` would destroy it now. Raises what that would raise."""
+        found = next((summary for summary in await self.scopes() if summary.name == scope), None)
+        if found is None:
+            raise ScopeMissing(f"there is no scope {scope} in {self.label}")
+        if found.owner is not None and not found.owner.is_gone():
+            raise ScopeBusy(f"scope {scope} is mounted: {found.owner.describe()}; unmount it there")
+        return found
 
     @abc.abstractmethod
     async def drop(self, scope: str) -> None:

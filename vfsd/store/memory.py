@@ -26,6 +26,7 @@ from vfsd.store.base import (
 from vfsd.store.owner import Owner
 from vfsd.store.ranges import COUNT_MAX, check_chunk, within
 from vfsd.store.records import entry_key, entry_value, pack_inode, unpack_entry, unpack_inode
+from vfsd.store.tally import tally
 from vfsd.tree.change import (
     ROOT,
     Change,
@@ -83,6 +84,11 @@ class _MemoryScope:
         for ino, chunks in self.chunks.items():
             for number, chunk in chunks.items():
                 yield f"chunk {number} of inode {ino}", partial(_read_chunk, ino, number, chunk)
+
+
+def _summary(name: str, held: _MemoryScope) -> ScopeSummary:
+    found = tally(held.inodes.items())
+    return ScopeSummary(name, found.files, held.created_ns, held.owner, None, found.bytes, found.changed_ns)
 
 
 def _read_inode(ino: int, record: bytes) -> Op:
@@ -186,10 +192,7 @@ class MemoryStore(Store):
 
     async def scopes(self) -> list[ScopeSummary]:
         """See :meth:`Store.scopes`."""
-        return [
-            ScopeSummary(name, len(held.inodes), held.created_ns, held.owner)
-            for name, held in sorted(self.held.items())
-        ]
+        return [_summary(name, held) for name, held in sorted(self.held.items())]
 
     async def drop(self, scope: str) -> None:
         """See :meth:`Store.drop`."""

@@ -56,6 +56,11 @@ class Owner:
         except OSError:
             return False
 
+    @property
+    def place(self) -> str:
+        """The mountpoint, after the name of the host if that is another one, for people."""
+        return self.mountpoint if self.host == socket.gethostname() else f"{self.host}:{self.mountpoint}"
+
     def describe(self) -> str:
         """Return one phrase for people: host, pid, mountpoint, and for how long it has the scope."""
         age = max(0, clock.now() - self.since_ns) // 1_000_000_000

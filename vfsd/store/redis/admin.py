@@ -5,13 +5,16 @@ and destroy scopes. All methods block: call them in a worker thread.
 """
 
 import socket
+import ssl
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import redis
+import redis.sentinel
 
-from vfsd.errors import StoreError, StoreReadOnly, StoreRefused, StoreUnreachable, UsageError
+from vfsd.errors import StoreError, StoreReadOnly, StoreRefused, StoreUnreachable, UsageError, clause
 from vfsd.store.base import Capacity, Fsync
+from vfsd.store.redis.diagnosis import what_answers
 from vfsd.store.redis.errors import refusal
 from vfsd.store.redis.url import connection_pool
 from vfsd.store.url import hidden
@@ -27,7 +30,15 @@ _UNKNOWN_CAPACITY = 1 << 40
 """The capacity (bytes) to report if the server does not tell. It is large, because some programs check the free space
 before they write."""
 
-_UNREACHABLE_HINT = "start Redis there, or name another store with --store redis://HOST:PORT/DB or --store sqlite:PATH"
+_START_HINT = "start Redis there, or name another store with --store redis://HOST:PORT/DB or --store sqlite:PATH"
+_ADDRESS_HINT = "check host and port of the store"
+_SENTINEL_HINT = "check the addresses of the Sentinels, and the name of the service"
+_HINTS: dict[type[OSError], str] = {
+    socket.gaierror: "check the name of the host",
+    ssl.SSLCertVerificationError: "name the file with its authority in the URL: ?ssl_ca_certs=FILE",
+    PermissionError: "let this user use that socket: see unixsocketperm in redis.conf",
+}
+"""What to do about a failed system call."""
 _URL_FORMS = "expected redis://[USER:PASSWORD@]HOST:PORT/DB or redis+sentinel://HOST:PORT[,HOST:PORT]/SERVICE[/DB]"
 
 
@@ -40,6 +51,7 @@ class RedisAdmin:
             self._pool = connection_pool(url, timeout)
         except (ValueError, TypeError):  # their text may quote a password of the URL
             raise UsageError(f"store {self.label}: not understood; {_URL_FORMS}") from None
+        self._has_answered = False
         self._client: Any = redis.Redis(connection_pool=self._pool)  # Any: the type of a reply depends on the command
 
     def connect(self) -> socket.socket:
@@ -53,6 +65,7 @@ class RedisAdmin:
             connection.connect()
         except _CLIENT_ERRORS as error:
             raise self._translated(error) from error
+        self._has_answered = True
         connected: socket.socket = connection._sock  # noqa: SLF001 (see above)
         connection._sock = None  # noqa: SLF001 (the socket is ours now: redis-py must not close it)
         return connected
@@ -60,9 +73,11 @@ class RedisAdmin:
     def execute(self, *words: bytes | str | int) -> Any:
         """Return the reply to one command. Raises StoreError for an error reply or a lost connection."""
         try:
-            return self._client.execute_command(*words)
+            reply = self._client.execute_command(*words)
         except _CLIENT_ERRORS as error:
             raise self._translated(error) from error
+        self._has_answered = True
+        return reply
 
     def pipeline(self, commands: Iterable[Sequence[bytes | str | int]]) -> list[Any]:
         """Send *commands* together, without a transaction, and return their replies. Raises as :meth:`execute`."""
@@ -101,9 +116,8 @@ class RedisAdmin:
         try:
             info: dict[str, Any] = self._client.info("all")
         except redis.exceptions.NoPermissionError as error:
-            return [
-                f"the store {self.label} does not let itself be examined ({error}): eviction and persistence unknown"
-            ]
+            why = clause(error)
+            return [f"the store {self.label} does not let itself be examined ({why}): eviction and persistence unknown"]
         except _CLIENT_ERRORS as error:
             raise self._translated(error) from error
         self._check_version(str(info.get("redis_version", "0")))
@@ -162,10 +176,31 @@ class RedisAdmin:
     def _translated(self, error: Exception) -> StoreError:
         """Return the StoreError for *error* of redis-py. Its message has the address, and never a password."""
         if isinstance(error, redis.AuthenticationError):
-            return StoreRefused(f"the store {self.label} refuses the credentials: {error}; check user and password")
-        if isinstance(error, (redis.ConnectionError, redis.TimeoutError, OSError)):
-            return StoreUnreachable(f"cannot reach the store {self.label}: {error}; {_UNREACHABLE_HINT}")
+            why = clause(error)
+            return StoreRefused(f"the store {self.label} refuses the credentials: {why}; check user and password")
+        if isinstance(error, (redis.ConnectionError, redis.TimeoutError, redis.InvalidResponse, OSError)):
+            return StoreUnreachable(f"cannot reach the store {self.label}: {self._why_unreachable(error)}")
         code = {redis.OutOfMemoryError: "OOM", redis.ReadOnlyError: "READONLY", redis.BusyLoadingError: "LOADING"}
         prefix = next((word for kind, word in code.items() if isinstance(error, kind)), "")
-        text = str(error)
+        text = clause(error)
         return refusal(self.label, text if text.startswith(prefix) else f"{prefix} {text}")
+
+    def _why_unreachable(self, error: Exception) -> str:
+        """Return why no Redis answers, and what to do. Until one has answered, look what is there instead."""
+        if isinstance(error, redis.sentinel.MasterNotFoundError):  # its text is the inner state of redis-py
+            return f"no Sentinel there names a master of that service; {_SENTINEL_HINT}"
+        with_tls = issubclass(self._pool.connection_class, redis.SSLConnection)
+        found = None if self._has_answered else what_answers(self._pool.connection_kwargs, with_tls=with_tls)
+        if found is not None:
+            return found if ";" in found else f"{found}; {_ADDRESS_HINT}"
+        cause = _system_error(error)
+        if cause is None:
+            return f"{clause(error)}; {_START_HINT}"
+        hint = next((hint for kind, hint in _HINTS.items() if isinstance(cause, kind)), _START_HINT)
+        return f"{clause(getattr(cause, 'verify_message', None) or cause.strerror or cause)}; {hint}"
+
+
+def _system_error(error: BaseException) -> OSError | None:
+    """Return the failed system call that *error* of redis-py comes from, if it comes from one."""
+    cause = error if isinstance(error, OSError) else error.__cause__ or error.__context__
+    return cause if isinstance(cause, OSError) and cause.errno and cause.strerror else None

@@ -1,6 +1,6 @@
 """From Redis errors to the project's errors: one table for error replies and for redis-py's exceptions."""
 
-from vfsd.errors import StoreError, StoreFull, StoreReadOnly, StoreRefused, StoreUnreachable
+from vfsd.errors import StoreError, StoreFull, StoreReadOnly, StoreRefused, StoreUnreachable, clause
 
 _MEANING: dict[str, type[StoreError]] = {
     "OOM": StoreFull,
@@ -27,7 +27,7 @@ _HINTS = {
 
 def refusal(label: str, reply: BaseException | str) -> StoreError:
     """Return the StoreError for the error *reply* of the store *label*."""
-    text = str(reply)
+    text = clause(reply)
     code = text.partition(" ")[0]
     hint = _HINTS.get(code)
     return _MEANING.get(code, StoreRefused)(f"the store {label} refuses: {text}" + (f"; {hint}" if hint else ""))

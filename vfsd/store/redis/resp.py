@@ -18,6 +18,7 @@ import hiredis
 import trio
 
 from vfsd.busy_poll import BusyPoll
+from vfsd.errors import clause
 
 Reply: TypeAlias = Any
 """A RESP2 reply as hiredis returns it: bytes, int, None, a list of these, or a ReplyError (as a value, not raised)."""
@@ -132,7 +133,7 @@ class RespConnection:
                 self._poll()
             return await self._receive(expected, deadline)
         except (OSError, hiredis.ProtocolError) as error:
-            raise ConnectionLost(str(error) or type(error).__name__) from error
+            raise ConnectionLost(clause(error)) from error
         except trio.TooSlowError:
             raise ConnectionLost("no answer in time") from None
         except trio.ClosedResourceError:

@@ -56,6 +56,7 @@ def connection_pool(url: str, timeout: float) -> redis.ConnectionPool:
     }
     if urlsplit(url).scheme == SENTINEL:
         return _sentinel_pool(url, options)
+    _check_port(url)
     _check_database(url)
     return redis.ConnectionPool.from_url(url, **options)
 
@@ -74,11 +75,22 @@ def _check_options(url: str) -> None:
             raise UsageError(f"store {hidden(url)}: {what}; {parts.scheme} takes {', '.join(sorted(known))}")
 
 
+def _check_port(url: str) -> None:
+    """Refuse a port that there cannot be. Raises UsageError, without the port: it may be a part of a password."""
+    try:
+        port = urlsplit(url).port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise UsageError(f"store {hidden(url)}: its port is no number from 1 to 65535; write HOST:PORT/0")
+
+
 def _check_database(url: str) -> None:
-    """Refuse a database that is not a number: redis-py would use database 0 instead. Raises ValueError."""
+    """Refuse a database that is not a number: redis-py would use database 0 instead. Raises UsageError."""
     parts = urlsplit(url)
-    if parts.scheme != "unix" and parts.path.strip("/"):
-        int(parts.path.strip("/"))
+    database = parts.path.strip("/")
+    if parts.scheme != "unix" and database and not (database.isascii() and database.isdigit()):
+        raise UsageError(f"store {hidden(url)}: the database {database!r} is no number; write HOST:PORT/0")
 
 
 def _sentinel_pool(url: str, options: dict[str, Any]) -> redis.ConnectionPool:

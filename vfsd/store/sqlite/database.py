@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import trio
 
-from vfsd.errors import FormatTooNew, StoreError, StoreFull, StoreRefused, StoreUnreachable
+from vfsd.errors import FormatTooNew, StoreError, StoreFull, StoreRefused, StoreUnreachable, clause
 from vfsd.store.sqlite.errors import is_locked, translated
 from vfsd.store.sqlite.files import OpenFiles, open_descriptors
 from vfsd.store.sqlite.rows import SCHEMA
@@ -188,7 +188,9 @@ class Database:
                 connection.close()
                 attempts_left -= 1
                 if not attempts_left:
-                    raise self._error(StoreUnreachable, f"its files cannot be looked at: {error}; try again") from error
+                    raise self._error(
+                        StoreUnreachable, f"its files cannot be looked at: {clause(error)}; try again"
+                    ) from error
 
     @property
     def notices_writes(self) -> bool:

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from vfsd.errors import ScopeDamaged, StoreError, StoreFull, StoreReadOnly, StoreRefused, StoreUnreachable
+from vfsd.errors import ScopeDamaged, StoreError, StoreFull, StoreReadOnly, StoreRefused, StoreUnreachable, clause
 
 _LOCKED = (StoreUnreachable, "another process has locked it; 'fuser FILE' shows which processes have it open")
 _RIGHTS = "make the file and its directory writable for this user"
@@ -35,7 +35,7 @@ def translated(error: sqlite3.Error, label: str) -> StoreError:
     if code is None:
         raise error  # Python's sqlite3 module was used in a wrong way: a bug here
     kind, remedy = _MEANING.get(code, (StoreRefused, f"SQLite calls this {error.sqlite_errorname}"))
-    return kind(f"store {label}: {error}; {remedy}")
+    return kind(f"store {label}: {clause(error)}; {remedy}")
 
 
 def _code(error: sqlite3.Error) -> int | None:

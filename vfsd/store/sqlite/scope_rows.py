@@ -15,6 +15,7 @@ from vfsd.store.base import LEASE_SECONDS, Damage, ScopeSummary
 from vfsd.store.owner import Owner
 from vfsd.store.ranges import check_header_number, is_scope_name
 from vfsd.store.records import FORMAT, pack_limits, unpack_limits
+from vfsd.store.tally import tally
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, Limits, PutInode
 
 _LEASE_NS = LEASE_SECONDS * 1_000_000_000
@@ -169,11 +170,12 @@ def raise_next_ino(connection: sqlite3.Connection, grant: Grant, present: int, c
 def summaries(connection: sqlite3.Connection) -> list[ScopeSummary]:
     """Return the summaries of all scopes, sorted by name."""
     rows = map(ScopeRow._make, connection.execute("SELECT * FROM scopes ORDER BY name").fetchall())
-    files = dict(connection.execute("SELECT scope, COUNT(*) FROM inodes GROUP BY scope"))
-    return [_summary(row, files.get(row.id, 0)) for row in rows]
+    return [summary(connection, row) for row in rows]
 
 
-def _summary(row: ScopeRow, files: int) -> ScopeSummary:
+def summary(connection: sqlite3.Connection, row: ScopeRow) -> ScopeSummary:
+    """Return the summary of the scope of *row*."""
+    found = tally(connection.execute("SELECT ino, record FROM inodes WHERE scope = ?", (row.id,)))
     damages, holder = row.damages(), None
     if not is_scope_name(row.name.encode(errors="replace")):
         damages.append(Damage(f"scopes {row.name}", "this is not the name of a scope"))
@@ -181,5 +183,5 @@ def _summary(row: ScopeRow, files: int) -> ScopeSummary:
         holder = row.holder()
     except ScopeDamaged as error:
         damages.append(Damage(f"scopes {row.name} owner", str(error)))
-    created_ns = max(0, row.created_ns)
-    return ScopeSummary(row.name, files, created_ns, holder, next(iter(damages), None))
+    damage, created_ns = next(iter(damages), None), max(0, row.created_ns)
+    return ScopeSummary(row.name, found.files, created_ns, holder, damage, found.bytes, found.changed_ns)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import trio
 
-from vfsd.errors import ScopeMissing, UsageError
+from vfsd.errors import ScopeMissing, StoreUnreachable, UsageError
 from vfsd.store.base import Batch, Capacity, Claim, Claimed, ClaimTerms, Record, ScopeSummary, Store, StoreOptions
 from vfsd.store.owner import Owner
 from vfsd.store.records import check_format
 from vfsd.store.sqlite import leftovers, rows, scope_rows
 from vfsd.store.sqlite.claim import SqliteClaim
 from vfsd.store.sqlite.database import Database, transaction
-from vfsd.store.sqlite.scope_rows import Grant
+from vfsd.store.sqlite.scope_rows import Grant, ScopeRow
 from vfsd.tree.change import CHUNK_SIZE, Limits
 
 
@@ -86,7 +86,20 @@ class SqliteStore(Store):
 
     async def scopes(self) -> list[ScopeSummary]:
         """See :meth:`Store.scopes`."""
-        return await self._database.run(scope_rows.summaries) if self._database.exists() else []
+        self._raise_if_absent()
+        return await self._database.run(scope_rows.summaries)
+
+    async def droppable(self, scope: str) -> ScopeSummary:
+        """See :meth:`Store.droppable`."""
+        self._raise_if_absent()
+        return await self._database.run(
+            lambda connection: scope_rows.summary(connection, self._unheld(connection, scope))
+        )
+
+    def _raise_if_absent(self) -> None:
+        """Raise StoreUnreachable if there is no file: only a claim creates it."""
+        if not self._database.exists():
+            raise StoreUnreachable(f"store {self.label}: there is no such file; vfsd mount creates it")
 
     async def drop(self, scope: str) -> None:
         """See :meth:`Store.drop`."""
@@ -97,11 +110,15 @@ class SqliteStore(Store):
 
     def _drop(self, connection: sqlite3.Connection, scope: str) -> None:
         with transaction(connection):
-            row = scope_rows.find(connection, scope)
-            if row is None:
-                raise self._missing(scope)
-            row.raise_if_held()
-            rows.erase(connection, row.id)
+            rows.erase(connection, self._unheld(connection, scope).id)
+
+    def _unheld(self, connection: sqlite3.Connection, scope: str) -> ScopeRow:
+        """Return the row of *scope*. Raises ScopeMissing, ScopeBusy."""
+        row = scope_rows.find(connection, scope)
+        if row is None:
+            raise self._missing(scope)
+        row.raise_if_held()
+        return row
 
     async def aclose(self) -> None:
         """See :meth:`Store.aclose`."""
