@@ -50,7 +50,7 @@ def test_a_mountpoint_may_have_any_name(mount: MountFactory, redis_server: Redis
         (entry,) = statuses(mounted, mounted.path)  # finds the exact name in the JSON
         assert entry["state"] == "mounted"
         owners = success(mounted.vfsd("scopes"))
-        assert f"at {shown}, since" in owners
+        assert f"  {shown}  -\n" in owners
         _assert_printable(owners)
         assert success(mounted.vfsd("umount", str(mounted.path))) == f"unmounted {shown}\n"
     assert f"mounted at {shown}, 0 files\n" in mounted.log.read_text()
