@@ -199,7 +199,7 @@ class RedisAdmin:
         return f"{clause(getattr(cause, 'verify_message', None) or cause.strerror or cause)}; {hint}"
 
     def _other_server(self) -> str | None:
-        """Return a clause about what is there instead of a Redis, if no Redis has answered yet. Sentinels name no address."""
+        """Return what is there instead of a Redis, unless one has answered before. Sentinels name no address."""
         if self._has_answered or isinstance(self._pool, redis.sentinel.SentinelConnectionPool):
             return None
         with_tls = issubclass(self._pool.connection_class, redis.SSLConnection)
