@@ -1,5 +1,6 @@
 """The list of scopes, destroying a scope, and the capacity of a store."""
 
+import stat
 from collections.abc import Callable
 
 import pytest
@@ -43,6 +44,28 @@ async def test_scopes_are_listed_by_name_with_their_number_of_files(
     assert {summary.name: summary.files for summary in found} == {name: files for files, name in enumerate(names)}
     assert all(before <= summary.created_ns <= clock.now() for summary in found)
     assert all(summary.owner is None for summary in found)
+
+
+async def test_a_summary_adds_up_the_files_without_the_root(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope) as writer:
+        root = regular()._replace(mode=stat.S_IFDIR | 0o755, size=0, ctime_ns=30)
+        await writer.commit(
+            PutInode(1, root),
+            PutInode(2, regular()._replace(size=5, ctime_ns=20)),
+            PutInode(3, regular()._replace(size=1 << 20, ctime_ns=10)),
+        )
+    (summary,) = await listed(backend, scope)
+    assert (summary.files, summary.bytes, summary.changed_ns) == (2, 5 + (1 << 20), 30)
+    store = backend.open()
+    assert await store.droppable(scope) == summary
+    with pytest.raises(ScopeMissing):
+        await store.droppable(f"{scope}-2")
+    await store.aclose()
+    async with claimed(backend, scope, remote_owner()):
+        store = backend.open()
+        with pytest.raises(ScopeBusy, match=f"scope {scope} is mounted"):
+            await store.droppable(scope)
+        await store.aclose()
 
 
 async def test_the_list_shows_the_owner_of_a_scope(backend: Backend, scope: str) -> None:

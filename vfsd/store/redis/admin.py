@@ -189,8 +189,7 @@ class RedisAdmin:
         """Return why no Redis answers, and what to do. Until one has answered, look what is there instead."""
         if isinstance(error, redis.sentinel.MasterNotFoundError):  # its text is the inner state of redis-py
             return f"no Sentinel there names a master of that service; {_SENTINEL_HINT}"
-        with_tls = issubclass(self._pool.connection_class, redis.SSLConnection)
-        found = None if self._has_answered else what_answers(self._pool.connection_kwargs, with_tls=with_tls)
+        found = self._other_server()
         if found is not None:
             return found if ";" in found else f"{found}; {_ADDRESS_HINT}"
         cause = _system_error(error)
@@ -198,6 +197,13 @@ class RedisAdmin:
             return f"{clause(error)}; {_START_HINT}"
         hint = next((hint for kind, hint in _HINTS.items() if isinstance(cause, kind)), _START_HINT)
         return f"{clause(getattr(cause, 'verify_message', None) or cause.strerror or cause)}; {hint}"
+
+    def _other_server(self) -> str | None:
+        """Return what is there instead of a Redis, unless one has answered before. Sentinels name no address."""
+        if self._has_answered or isinstance(self._pool, redis.sentinel.SentinelConnectionPool):
+            return None
+        with_tls = issubclass(self._pool.connection_class, redis.SSLConnection)
+        return what_answers(self._pool.connection_kwargs, with_tls=with_tls)
 
 
 def _system_error(error: BaseException) -> OSError | None:
