@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from tests.support.stores import TIMEOUT, Backend, DurableBackend, claimed, regular, remote_owner, stored
+from tests.support.stores import TIMEOUT, Backend, DurableBackend, claimed, directory, regular, remote_owner, stored
 from vfsd import clock
 from vfsd.errors import Fenced, ScopeBusy, ScopeMissing
 from vfsd.store.base import LEASE_SECONDS, ClaimTerms
@@ -90,6 +90,26 @@ async def test_the_release_of_a_fenced_owner_does_not_end_the_new_claim(backend:
             async with claimed(backend, scope):
                 pass
         await second.commit(PutInode(2, regular()))
+
+
+async def test_a_claim_undoes_the_scope_that_it_has_created(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope) as writer:
+        await writer.commit(PutInode(1, directory()))
+        await writer.claim.undo()
+        assert [found.name for found in await writer.store.scopes()] == []
+        await writer.claim.undo()
+        with pytest.raises(Fenced):
+            await writer.commit(PutInode(2, regular()))
+    async with claimed(backend, scope) as again:
+        assert again.claim.created
+    assert not (await stored(backend, scope)).inodes
+
+
+async def test_the_undoing_of_a_fenced_owner_leaves_the_scope_to_the_new_one(backend: Backend, scope: str) -> None:
+    async with claimed(backend, scope) as first, claimed(backend, scope, terms=TAKE_OVER) as second:
+        await first.claim.undo()
+        await second.commit(PutInode(1, directory()))
+    assert (await stored(backend, scope)).inodes.keys() == {1}
 
 
 async def test_a_released_scope_can_be_claimed_at_once(backend: Backend, scope: str) -> None:
