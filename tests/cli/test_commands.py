@@ -98,7 +98,7 @@ def test_the_help_of_mount_has_its_options_in_groups() -> None:
 
 def test_a_command_of_one_topic_has_one_group() -> None:
     shown = success(run_vfsd("destroy", "--help", env=dict(os.environ)))
-    assert re.findall(r"^(\w.*):$", shown, re.MULTILINE) == ["Options", "Example"]
+    assert re.findall(r"^(\w.*):$", shown, re.MULTILINE) == ["Options", "Examples"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import mounts_at, success
+from tests.support.cli import mounts_at, summaries
 from tests.support.mounted import PATIENCE, Mounted, MountFactory, run_vfsd
 
 STORE = '''
@@ -83,8 +83,8 @@ def _run_in_foreground(mounted: Mounted) -> subprocess.CompletedProcess[str]:
 
 def _is_free(mounted: Mounted) -> bool:
     """Return whether the scope has no owner, and nothing is mounted."""
-    scopes = success(mounted.vfsd("scopes", "--store", mounted.store.replace("signalling:", "sqlite:")))
-    return mounts_at(mounted.path) == [] and bool(re.search(rf"\b{mounted.scope} .* not mounted\n", scopes))
+    listed = summaries(mounted, "--store", mounted.store.replace("signalling:", "sqlite:"))
+    return mounts_at(mounted.path) == [] and all(scope["owner"] is None for scope in listed)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

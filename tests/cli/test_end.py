@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.mount.other_process import other_process
-from tests.support.cli import failure, mounts_at, statuses, success
+from tests.support.cli import failure, mounts_at, statuses, success, summaries
 from tests.support.files import opened
 from tests.support.mounted import Mounted, MountFactory, wait_until
 from tests.support.servers import RedisServer, redis_program
@@ -24,7 +24,8 @@ def _assert_ended_cleanly(mounted: Mounted) -> None:
     assert mounted.wait() == 0, mounted.log.read_text()
     assert mounts_at(mounted.path) == []
     assert list((mounted.path.parent / "run").iterdir()) == []
-    assert re.search(rf"\n{mounted.scope} .* not mounted\n", "\n" + success(mounted.vfsd("scopes")))
+    (scope,) = [entry for entry in summaries(mounted) if entry["scope"] == mounted.scope]
+    assert scope["owner"] is None
     mounted.start()
     assert (mounted.path / "file").read_bytes() == b"content"
 
@@ -202,6 +203,7 @@ def test_umount_finds_a_mount_whose_parent_was_renamed(mount: MountFactory, redi
     """The mount moves with its parent directory, and is unmounted at its new path."""
     mounted = mount(redis_server.url, start=False)
     old, new = mounted.path.parent / "old", mounted.path.parent / "new"
+    old.mkdir()
     mounted.path = old / "mnt"
     mounted.start()
     old.rename(new)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.mount.other_process import other_process
-from tests.support.cli import detached, failure, mount_options, mounts_at, success
+from tests.support.cli import detached, failure, mount_options, mounts_at, success, summaries
 from tests.support.files import NOBODY, opened, refused, unprivileged
 from tests.support.mounted import MountFactory, run_vfsd
 from tests.support.servers import RedisServer
@@ -188,8 +188,8 @@ def test_a_read_only_mount_reads_and_claims_nothing(
             call()
     (writer.path / "file").write_bytes(b"changed later")
     assert (reader.path / "file").read_bytes() == b"content"
-    (entry,) = [line for line in success(writer.vfsd("scopes")).splitlines() if line.startswith(f"{writer.scope} ")]
-    assert f"pid {writer.pid}," in entry
+    (entry,) = [entry for entry in summaries(writer) if entry["scope"] == writer.scope]
+    assert entry["owner"]["pid"] == writer.pid
     reader.remount()
     assert (reader.path / "file").read_bytes() == b"changed later"
 

@@ -40,12 +40,11 @@ def test_without_a_redis_the_error_names_the_address_and_what_to_do(tmp_path: Pa
         log = tmp_path / "log"
         arguments = ["mount", str(tmp_path / "mnt"), "--scope", "run", "--store", url, "--log-file", str(log), *options]
         result = run_vfsd(*arguments, env=dict(os.environ))
-    created, line = result.stderr.splitlines()
-    assert created == f"created {tmp_path}/mnt"
+    line = result.stderr.splitlines()[-1]
     assert (result.returncode, result.stdout) == (3, "")
     assert line.startswith(f"vfsd: cannot reach the store {url}: ")
     assert all(hint in line for hint in ("start Redis there", "--store redis://", "--store sqlite:PATH"))
-    assert mounts_at(tmp_path / "mnt") == []
+    assert not (tmp_path / "mnt").exists()
 
 
 def test_the_default_store_is_a_redis_on_this_host(tmp_path: Path) -> None:
@@ -164,7 +163,7 @@ def test_a_mountpoint_is_created_with_its_parents_and_may_be_relative(
     mounted.path = tmp_path / "real" / "a b" / "mnt"
     arguments = ["link/a b/../a b/mnt", "--scope", mounted.scope, "--log-file", "log"]
     with detached(mounted):
-        result = mounted.vfsd("mount", *arguments)
+        result = mounted.vfsd("mount", "--parents", *arguments)
         assert success(result) == f"scope {mounted.scope} mounted at {mounted.path}, 0 files\n"
         assert os.listdir("link/a b/mnt") == []
         assert success(mounted.vfsd("umount", "link/a b/mnt")) == f"unmounted {mounted.path}\n"

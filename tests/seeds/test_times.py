@@ -15,9 +15,9 @@ from vfsd.scope.hooks import Effects, NoKernelCache
 from vfsd.seeds.directory_mtime import DirectoryTimes
 from vfsd.seeds.frontmatter import SKILL
 from vfsd.tree.change import ROOT, Change, PutInode
-from vfsd.tree.inode import MILLISECOND
 from vfsd.tree.plan_names import RENAME_EXCHANGE, EntryKey, NewInode
 from vfsd.tree.plan_subtree import FileContent, NewEntry, plan_create_path, plan_remove
+from vfsd.tree.tree import MILLISECOND
 
 WALKS, STEPS = 8, 400
 

@@ -15,8 +15,7 @@ from vfsd import clock
 from vfsd.seeds.frontmatter import SKILL
 from vfsd.store.memory import MemoryStore
 from vfsd.tree.chunks import read_chunks
-from vfsd.tree.inode import MILLISECOND
-from vfsd.tree.tree import Tree
+from vfsd.tree.tree import MILLISECOND, Tree
 
 CRASHES, STEPS, AT_ONCE = 12, 25, 4
 TICK_NS = 130_000

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.mounted import Mounted, run_vfsd, wait_until
+from vfsd.errors import EXIT_STATUS, StoreUnreachable
 from vfsd.host import mountpoint as mountpoints
 
 Result = subprocess.CompletedProcess[str]
@@ -78,6 +79,12 @@ def statuses(mounted: Mounted, *paths: Path) -> list[dict[str, Any]]:
     """Return what ``vfsd status --json`` shows for the mounts at *paths*. The machine may have other mounts."""
     found = json.loads(success(mounted.vfsd("status", "--json")))
     return [entry for entry in found if entry["mountpoint"] in map(str, paths)]
+
+
+def summaries(mounted: Mounted, *options: str) -> list[dict[str, Any]]:
+    """Return what ``vfsd scopes --json`` with *options* shows of the store of *mounted*. It may not exist yet."""
+    listed = mounted.vfsd("scopes", "--json", *options)
+    return [] if listed.returncode == EXIT_STATUS[StoreUnreachable] else list(json.loads(success(listed)))
 
 
 def mounts_at(path: Path) -> list[mountpoints.Mount]:

@@ -4,7 +4,7 @@ import stat
 
 from tests.tree.planned_tree import BEGINNING, SECOND
 from vfsd.tree.change import CHUNK_SIZE
-from vfsd.tree.inode import MILLISECOND
+from vfsd.tree.tree import MILLISECOND
 
 NAMES = [b"a", b"b", b"c", b"\xff", b"n" * 256]
 MAYBE_NAMES: list[bytes | None] = [None] * len(NAMES) + NAMES

@@ -9,7 +9,6 @@ import pytest
 
 from tests.tree.planned_tree import BEGINNING, DIRECTORY, FIFO, GID, SECOND, SYMLINK, UID, PlannedTree
 from vfsd.tree.change import CHUNK_SIZE, ROOT, Change, DropChunks, DropInode, PutChunks, PutInode
-from vfsd.tree.inode import MILLISECOND
 from vfsd.tree.plan_attributes import (
     NOW,
     XATTR_LIST_MAX,
@@ -20,6 +19,7 @@ from vfsd.tree.plan_attributes import (
     plan_setattr,
 )
 from vfsd.tree.plan_names import EntryKey, NewInode, plan_create
+from vfsd.tree.tree import MILLISECOND
 
 FIELDS = {"mode": 0o4751, "uid": 5, "gid": 6, "atime_ns": 11, "mtime_ns": -12, "size": 3}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vfsd.tree.inode import MILLISECOND, look_alike, next_different
+from vfsd.tree.tree import MILLISECOND, look_alike, next_different
 
 AT = 1_700_000_000_000 * MILLISECOND
 

@@ -7,10 +7,10 @@ import pytest
 from tests.tree.planned_tree import BEGINNING, DIRECTORY, FILE, PlannedTree, new_tree, picture
 from tests.tree.rebuild import check_indexes
 from vfsd.tree.change import ROOT, Attributes, DropChunks, DropEntry, DropInode, Op, PutChunks, PutEntry, PutInode
-from vfsd.tree.inode import FIRST_COOKIE, MILLISECOND, Directory, Entry
+from vfsd.tree.inode import FIRST_COOKIE, Directory, Entry
 from vfsd.tree.plan_attributes import NewAttributes, plan_setattr
 from vfsd.tree.plan_content import plan_write
-from vfsd.tree.tree import Tree
+from vfsd.tree.tree import MILLISECOND, Tree
 
 PLAIN = Attributes(FILE, 1, 0, 0, 0, 0, 1, 1, 1)
 

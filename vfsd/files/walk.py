@@ -16,8 +16,8 @@ from vfsd.files.names import DirectoryNames
 from vfsd.files.resolve import PATH_MAX
 from vfsd.scope.hooks import Effects, Hook
 from vfsd.tree.change import Attributes, DropEntry, DropInode, PutEntry, PutInode
-from vfsd.tree.inode import Entry, Inode, look_alike
-from vfsd.tree.tree import Tree
+from vfsd.tree.inode import Entry, Inode
+from vfsd.tree.tree import Tree, look_alike
 
 
 class Listed(NamedTuple):

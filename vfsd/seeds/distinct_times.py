@@ -8,8 +8,8 @@ whoever calls this says which inodes are compared so.
 from collections.abc import Callable, Iterator
 
 from vfsd.tree.change import Attributes, Change, PutEntry, PutInode
-from vfsd.tree.inode import Inode, look_alike, next_different
-from vfsd.tree.tree import Tree
+from vfsd.tree.inode import Inode
+from vfsd.tree.tree import Tree, look_alike, next_different
 
 
 def distinct_from(tree: Tree, change: Change, is_compared: Callable[[Inode], bool]) -> int:

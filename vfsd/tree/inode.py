@@ -15,29 +15,8 @@ from typing import NamedTuple
 
 from vfsd.tree.change import Attributes
 
-MILLISECOND = 1_000_000
-"""Nanoseconds in a millisecond, the unit in which many programs compare times."""
-
 FIRST_COOKIE = 3
 """The first cookie of an entry. In a listing cookies 1 and 2 stand for ``.`` and ``..``."""
-
-
-def look_alike(one_ns: int, other_ns: int) -> bool:
-    """Return whether two times (ns) may be equal to a program that compares milliseconds.
-
-    Most programs cut a time off to its millisecond. Node's ``Stats.mtime`` rounds it. Both are taken into account.
-    """
-    half = MILLISECOND // 2
-    cut_off = one_ns // MILLISECOND == other_ns // MILLISECOND
-    return cut_off or (one_ns + half) // MILLISECOND == (other_ns + half) // MILLISECOND
-
-
-def next_different(time_ns: int) -> int:
-    """Return the first time (ns) after *time_ns* that does not :func:`look_alike`."""
-    half = MILLISECOND // 2
-    cut_off = (time_ns // MILLISECOND + 1) * MILLISECOND
-    rounded = ((time_ns + half) // MILLISECOND + 1) * MILLISECOND - half
-    return max(cut_off, rounded)
 
 
 class Entry(NamedTuple):

@@ -20,10 +20,31 @@ from vfsd.tree.change import (
     PutEntry,
     PutInode,
 )
-from vfsd.tree.inode import MILLISECOND, Directory, Entry, Inode
+from vfsd.tree.inode import Directory, Entry, Inode
+
+MILLISECOND = 1_000_000
+"""Nanoseconds in a millisecond, the unit in which many programs compare times."""
 
 _MANY = 256
 """Chunks (4 MiB) that may be freed at once, which takes less than a millisecond."""
+
+
+def look_alike(one_ns: int, other_ns: int) -> bool:
+    """Return whether two times (ns) may be equal to a program that compares milliseconds.
+
+    Most programs cut a time off to its millisecond. Node's ``Stats.mtime`` rounds it. Both are taken into account.
+    """
+    half = MILLISECOND // 2
+    cut_off = one_ns // MILLISECOND == other_ns // MILLISECOND
+    return cut_off or (one_ns + half) // MILLISECOND == (other_ns + half) // MILLISECOND
+
+
+def next_different(time_ns: int) -> int:
+    """Return the first time (ns) after *time_ns* that does not :func:`look_alike`."""
+    half = MILLISECOND // 2
+    cut_off = (time_ns // MILLISECOND + 1) * MILLISECOND
+    rounded = ((time_ns + half) // MILLISECOND + 1) * MILLISECOND - half
+    return max(cut_off, rounded)
 
 
 class Tree:
@@ -110,8 +131,8 @@ class Tree:
             self.inodes[ino] = Inode(ino, attributes)
             self.next_ino = max(self.next_ino, ino + 1)
             return
-        if inode.shown and abs(attributes.mtime_ns - inode.attributes.mtime_ns) >= MILLISECOND:
-            inode.shown = False  # nobody has seen a time that looks like the new one
+        if inode.shown and not look_alike(inode.attributes.mtime_ns, attributes.mtime_ns):
+            inode.shown = False
         inode.attributes = attributes
 
     def _put_entry(self, op: PutEntry) -> None:
