@@ -114,6 +114,10 @@ class Declined(VfsdError):
     """The question before something that cannot be undone was not answered with yes: nothing is done."""
 
 
+class Interrupted(VfsdError):
+    """The user ended the command while it was at work (Ctrl-C). What it had begun is undone."""
+
+
 class UncleanEnd(VfsdError):
     """The daemon ended, but could not finish or release everything."""
 
@@ -154,6 +158,7 @@ EXIT_STATUS: dict[type[VfsdError], int] = {
     NotMounted: 12,
     UncleanEnd: 13,
     Declined: 14,
+    Interrupted: 130,
 }
 
 
@@ -173,6 +178,7 @@ EXIT_STATUS_MEANING = {
     12: "there is no vfsd mount there",
     13: "the daemon ended, but had to leave something unfinished",
     14: "nothing was destroyed: the question was not answered with yes",
+    130: "interrupted (Ctrl-C): what the command had begun is undone",
 }
 """What each exit status tells a user, as the documentation shows it. A test compares it with the table above."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import mounts_at, summaries
+from tests.support.cli import mounts_at, offer_store, summaries
 from tests.support.mounted import PATIENCE, Mounted, MountFactory, run_vfsd
 
 STORE = '''
@@ -65,13 +65,7 @@ def open_store(url, options):
 @pytest.fixture
 def mounted(mount: MountFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mounted:
     """Return a mount from the signalling store that is not started."""
-    package = tmp_path / "package"
-    about = package / "signalling-1.dist-info"
-    about.mkdir(parents=True)
-    (package / "signalling.py").write_text(STORE)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: signalling\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[vfsd.stores]\nsignalling = signalling:open_store\n")
-    monkeypatch.setenv("PYTHONPATH", os.fspath(package))
+    offer_store(tmp_path / "package", "signalling", STORE, monkeypatch)
     return mount(f"signalling:{tmp_path / 'scopes.db'}", start=False)
 
 

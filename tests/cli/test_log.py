@@ -126,5 +126,5 @@ def test_without_a_limit_nothing_is_rotated(tmp_path: Path) -> None:
 
 
 def test_making_a_log_tells_whether_it_is_new(tmp_path: Path) -> None:
-    assert create_log_file(str(tmp_path / "deep/log"))
-    assert not create_log_file(str(tmp_path / "deep/log"))
+    assert create_log_file(str(tmp_path / "deep/log"), parents=True)
+    assert not create_log_file(str(tmp_path / "deep/log"), parents=True)

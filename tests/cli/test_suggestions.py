@@ -56,7 +56,7 @@ def test_the_commands_that_clear_a_mountpoint(mount: MountFactory, redis_server:
         assert mounted.wait() == 0
         mounted.start()
         mounted.kill()
-        command = re.search(r"dead: (vfsd umount --lazy .*)\n", success(mounted.vfsd("status")))
+        command = re.search(r"dead: (vfsd umount --lazy .*)\n", success(mounted.vfsd("status", str(mounted.path))))
         assert command is not None
         success(_pasted(mounted, command[1]))
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.mounted import Mounted, run_vfsd, wait_until
 from vfsd.errors import EXIT_STATUS, StoreUnreachable
 from vfsd.host import mountpoint as mountpoints
@@ -85,6 +87,16 @@ def summaries(mounted: Mounted, *options: str) -> list[dict[str, Any]]:
     """Return what ``vfsd scopes --json`` with *options* shows of the store of *mounted*. It may not exist yet."""
     listed = mounted.vfsd("scopes", "--json", *options)
     return [] if listed.returncode == EXIT_STATUS[StoreUnreachable] else list(json.loads(success(listed)))
+
+
+def offer_store(package: Path, scheme: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install the text of a *module* with ``open_store`` in the directory *package*, as the store of URL *scheme*."""
+    about = package / f"{scheme}-1.dist-info"
+    about.mkdir(parents=True)
+    (package / f"{scheme}.py").write_text(module)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {scheme}\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(f"[vfsd.stores]\n{scheme} = {scheme}:open_store\n")
+    monkeypatch.setenv("PYTHONPATH", os.fspath(package))
 
 
 def mounts_at(path: Path) -> list[mountpoints.Mount]:

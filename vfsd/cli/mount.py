@@ -5,17 +5,14 @@ To add an option of a mount: a field in :class:`vfsd.config.MountConfig`, and he
 mypy.
 """
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import click
 
 from vfsd.cli.completers import complete_directories, complete_files, complete_scopes
-from vfsd.cli.detached import detached_owners
 from vfsd.cli.help import Command, Option, Topic, option
 from vfsd.cli.output import say
 from vfsd.cli.parsing import (
@@ -34,6 +31,8 @@ from vfsd.cli.parsing import (
     parse_skill,
     parse_store,
 )
+from vfsd.cli.present_mount import check_alike, check_no_seeds, is_mounted, take_back
+from vfsd.cli.progress import Progress, tell_created
 from vfsd.cli.store_option import store_options
 from vfsd.config import DirectoryMtime, MountConfig
 from vfsd.daemon.process import run_detached, run_foreground
@@ -41,13 +40,12 @@ from vfsd.errors import MountpointError, UncleanEnd, VfsdError
 from vfsd.host import mountpoint as mountpoints
 from vfsd.host import registrations
 from vfsd.seeds.sources import check_sources
-from vfsd.store.url import hidden, with_absolute_path
+from vfsd.store.url import with_absolute_path
 from vfsd.tree.change import Limits
 
 _OWN_OPTIONS = {"nonempty", "ro", "rw"}
 """Mount options that vfsd itself acts on. libfuse gets the others."""
 
-_BAR_AFTER_SECONDS = 0.5
 _RESERVE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 
@@ -353,19 +351,20 @@ def mount(  # noqa: PLR0913 (click passes one argument for each option; only as 
 def _mount(config: MountConfig, *, nonempty: bool, parents: bool, foreground: bool) -> None:
     """Mount as *config* says; print a line and return if the scope is already mounted there. Raises VfsdError."""
     with _reserve(config.mountpoint) as reservation:
-        if _is_mounted(config):
-            _check_no_seeds(config)
+        if is_mounted(config):
+            check_alike(config, foreground=foreground)
+            check_no_seeds(config)
             say(f"scope {config.scope} is already mounted at {config.mountpoint}")
             return
-        _take_back(config)
+        take_back(config)
         for note in mountpoints.clean_up(config.mountpoint):
             say(note, err=True)
         with _mountpoint(config.mountpoint, nonempty=nonempty, parents=parents) as created:
             if foreground:
-                _tell(created)
+                tell_created(created)
                 run_foreground(config, reservation)
                 return
-            with _Progress(created) as progress:
+            with Progress(created) as progress:
                 run_detached(config, reservation, progress.show)
 
 
@@ -382,11 +381,6 @@ def _mountpoint(path: str, *, nonempty: bool, parents: bool) -> Iterator[list[st
         raise
 
 
-def _tell(created: list[str]) -> None:
-    for directory in created:
-        say(f"created {directory}", err=True)
-
-
 def _reserve(mountpoint: str) -> registrations.Reservation:
     """Reserve *mountpoint*, and wait up to 5 s for another command that mounts there. Raises MountpointError."""
     deadline = time.monotonic() + _RESERVE_SECONDS
@@ -395,92 +389,3 @@ def _reserve(mountpoint: str) -> registrations.Reservation:
             raise MountpointError(f"{mountpoint}: another command is mounting there; try again when it has finished")
         time.sleep(_PAUSE_SECONDS)
     return reservation
-
-
-def _is_mounted(config: MountConfig) -> bool:
-    """Return whether the scope of *config* is mounted there already, and answers.
-
-    Raises MountpointError if a scope of the same name from another store is mounted there.
-    """
-    present = mountpoints.mount_at(config.mountpoint)
-    if (
-        present is None
-        or present.scope != config.scope
-        or mountpoints.health(config.mountpoint) is not mountpoints.Health.ALIVE
-    ):
-        return False
-    registered = registrations.registered(config.mountpoint)
-    if registered is not None and registered.store != hidden(config.store):
-        raise MountpointError(f"{config.mountpoint}: scope {config.scope} of {registered.store} is mounted there")
-    return True
-
-
-def _take_back(config: MountConfig) -> None:
-    """End a daemon of this user that has the scope of *config*, but whose mount somebody removed while it was in use.
-
-    Programs and mount namespaces that still use the removed mount get ENOTCONN. A read-only mount needs no claim, so it
-    ends no daemon. Raises MountBusy if the daemon does not end.
-    """
-    if config.read_only:
-        return
-    for daemon in detached_owners(config.scope, config.store):
-        daemon.end()
-        held = f"its daemon (pid {daemon.pid}) was unmounted, but held by {daemon.held_by}"
-        say(f"took scope {config.scope} back: {held}", err=True)
-
-
-def _check_no_seeds(config: MountConfig) -> None:
-    """Raise MountpointError if *config* has seeds: a mount that was there already does not show them."""
-    if config.skills or config.seeds:
-        raise MountpointError(
-            f"{config.mountpoint}: scope {config.scope} is already mounted there, and nothing was seeded: "
-            "use 'vfsd skill add' and 'vfsd seed'"
-        )
-
-
-class _Progress:
-    """Prints the messages of a starting daemon, and what was *created* for it as soon as nothing will be undone.
-
-    Hydration gets a progress bar on a terminal if it takes over 0.5 s.
-    """
-
-    def __init__(self, created: list[str]) -> None:
-        self._created = created
-        self._started = time.monotonic()
-        self._bar: Any = None
-        self._done = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end_bar()
-
-    def show(self, message: dict[str, Any]) -> None:
-        """Print one message (see :class:`vfsd.daemon.notify.PipeReporter`)."""
-        if "done" in message:
-            self._show_bar(message["done"], message["total"])
-            return
-        self._end_bar()
-        if "warning" not in message:
-            _tell(self._created)
-            self._created = []
-        text = next(message[kind] for kind in ("note", "warning", "ready") if kind in message)
-        say(text if "ready" in message else f"vfsd: {text}", err="ready" not in message)
-
-    def _show_bar(self, done: int, total: int) -> None:
-        if self._bar is None:
-            if time.monotonic() - self._started < _BAR_AFTER_SECONDS or not sys.stderr.isatty():
-                return
-            self._bar = click.progressbar(length=total, label="hydrating", file=sys.stderr)
-            self._bar.__enter__()
-        self._bar.length = total
-        self._bar.update(done - self._done)
-        self._done = done
-
-    def _end_bar(self) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(None, None, None)
-            self._bar = None

@@ -105,7 +105,8 @@ def _raise_if_held(mount: mountpoints.Mount, pid: int) -> None:
 
 def _raise_if_bound(mount: mountpoints.Mount, pid: int) -> None:
     """Raise MountBusy if the file system of *mount* has another mountpoint in this namespace (``mount --bind``)."""
-    others = [other.mountpoint for other in mountpoints.mounts() if other.device == mount.device]
+    ours = (mount.device, mount.source)  # the kernel may have given the device to a new mount by now
+    others = [other.mountpoint for other in mountpoints.mounts() if (other.device, other.source) == ours]
     if others:
         remedies = " && ".join(f"vfsd umount {quoted(other)}" for other in others)
         raise MountBusy(

@@ -22,10 +22,14 @@ _BEFORE = ".1"
 """What the name of the file before this one ends with."""
 
 
-def create_log_file(path: str) -> bool:
-    """Create the log file now, while an error can still be printed. Return whether it is new. Raises UsageError."""
+def create_log_file(path: str, *, parents: bool) -> bool:
+    """Create the log file now, while an error can still be printed. Return whether it is new. Raises UsageError.
+
+    With *parents* the directories above it are created too: those of the default, never those that somebody typed.
+    """
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        if parents:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
         is_new = not os.path.lexists(path)
         os.close(_opener(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
     except OSError as error:

@@ -52,13 +52,14 @@ class StartupReporter:
 class PipeReporter(StartupReporter):
     """Reports to the pipe *descriptor* too, as one JSON object a line.
 
-    The objects are ``note``, ``warning`` and ``ready`` with a text, ``done`` with ``total``, and ``error`` with
-    ``status``.
+    The objects are ``pid`` (of the daemon), ``note``, ``warning`` and ``ready`` with a text, ``done`` with ``total``,
+    and ``error`` with ``status``.
     """
 
     def __init__(self, descriptor: int, on_ready: Callable[[], None]) -> None:
         super().__init__(on_ready)
         self._descriptor = descriptor
+        self._send(pid=os.getpid())
 
     def note(self, text: str) -> None:
         """See :meth:`StartupReporter.note`."""

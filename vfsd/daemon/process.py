@@ -8,6 +8,7 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,9 +18,13 @@ from vfsd.config import MountConfig, default_log_file
 from vfsd.daemon.log import start_logging
 from vfsd.daemon.log_file import create_log_file
 from vfsd.daemon.notify import PipeReporter, StartupReporter
-from vfsd.daemon.scope_log import remove_default_log
-from vfsd.errors import DaemonFailed, VfsdError, exit_status_of
+from vfsd.daemon.scope_log import remove_default_log, remove_log
+from vfsd.errors import DaemonFailed, Interrupted, UncleanEnd, VfsdError, exit_status_of
+from vfsd.host.daemons import has_ended
 from vfsd.host.registrations import Reservation
+
+_END_SECONDS = 10.0
+"""Longest wait until a daemon that has reported its failure has ended."""
 
 _BUG = 1
 """The exit status of a daemon that a bug ended. Only its log says where."""
@@ -34,12 +39,13 @@ def log_file_of(config: MountConfig) -> str:
 
 def run_foreground(config: MountConfig, reservation: Reservation) -> None:
     """Serve the mount in this process, and log to stderr or the log file. Raises VfsdError."""
-    if config.log_file:
-        create_log_file(config.log_file)
+    is_new = config.log_file is not None and create_log_file(config.log_file, parents=False)
     start_logging(config, config.log_file, take_streams=False)
     try:
         _serve(config, StartupReporter(reservation.end))
-    except VfsdError:
+    except VfsdError as error:
+        if is_new and not isinstance(error, UncleanEnd):  # that one was mounted
+            remove_log(Path(log_file_of(config)))
         raise
     except Exception as error:  # noqa: BLE001 (Python would print its text, which may quote content)
         _log.critical("the daemon ended by a bug", exc_info=True)
@@ -50,36 +56,76 @@ def run_detached(config: MountConfig, reservation: Reservation, on_message: Call
     """Start a daemon, and return when its mount answers. Pass each message of the daemon to *on_message*.
 
     The daemon takes over the *reservation* of the mountpoint, and ends it when the mount answers. The reservation lasts
-    until then even if this command is interrupted. Raises DaemonFailed with the daemon's own message, VfsdError if the
-    daemon ends without one.
+    until then even if this command is killed. Raises DaemonFailed with the daemon's own message, VfsdError if the
+    daemon ends without one, Interrupted for Ctrl-C: then the daemon has ended.
     """
     log_file = log_file_of(config)
-    is_new = create_log_file(log_file)
+    is_new = create_log_file(log_file, parents=config.log_file is None)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         _become_daemon(config, reservation, writing, log_file)
     os.close(writing)
     reservation.forget()
-    os.waitpid(child, 0)
     try:
         with os.fdopen(reading, "rb") as pipe:
             _wait_until_ready(pipe, on_message, log_file)
-    except DaemonFailed as failed:
-        if is_new and config.log_file is None and failed.status != _BUG:  # the command says all that the log says
-            Path(log_file).unlink(missing_ok=True)
+    except (DaemonFailed, Interrupted) as failed:
+        if is_new and exit_status_of(failed) != _BUG:  # the command says all that the log says
+            remove_log(Path(log_file))
         raise
+    finally:
+        os.waitpid(child, 0)
 
 
 def _wait_until_ready(pipe: Iterator[bytes], on_message: Callable[[dict[str, Any]], None], log_file: str) -> None:
-    for line in pipe:
-        message = json.loads(line)
-        if "error" in message:
-            raise DaemonFailed(message["error"], message["status"])
-        on_message(message)
-        if "ready" in message:
-            return
+    daemon = None
+    try:
+        for line in pipe:
+            message = json.loads(line)
+            daemon = message.get("pid", daemon)
+            if _tells_the_end(message, on_message):
+                return
+    except DaemonFailed:
+        _await_end(daemon)
+        raise
+    except KeyboardInterrupt:
+        _end_early(daemon, pipe)
+        _await_end(daemon)
+        raise Interrupted("interrupted: nothing is mounted") from None
     raise VfsdError(f"the daemon ended before its mount was ready; its log is {log_file}")
+
+
+def _tells_the_end(message: dict[str, Any], on_message: Callable[[dict[str, Any]], None]) -> bool:
+    """Pass *message* on, and return whether it is the last one. Raises DaemonFailed if it says so."""
+    if "error" in message:
+        raise DaemonFailed(message["error"], message["status"])
+    if "pid" not in message:
+        on_message(message)
+    return "ready" in message
+
+
+def _end_early(daemon: int | None, pipe: Iterator[bytes]) -> None:
+    """End *daemon* as SIGTERM does, and wait until it has undone what it had begun: it closes *pipe* then."""
+    _terminate(daemon)
+    for line in pipe:
+        _terminate(json.loads(line).get("pid"))
+
+
+def _await_end(daemon: int | None) -> None:
+    """Wait until *daemon* has ended: until then it has its log open."""
+    if daemon is None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(daemon)
+        has_ended(descriptor, _END_SECONDS)
+        os.close(descriptor)
+
+
+def _terminate(daemon: int | None) -> None:
+    if daemon is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(daemon, signal.SIGTERM)
 
 
 def _become_daemon(config: MountConfig, reservation: Reservation, pipe: int, log_file: str) -> None:

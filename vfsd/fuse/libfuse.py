@@ -16,7 +16,7 @@ from typing import ClassVar
 import pyfuse3
 
 from vfsd.config import MountConfig
-from vfsd.errors import FuseUnavailable, MountpointError, VfsdError, clause
+from vfsd.errors import FuseUnavailable, MountpointError, UsageError, VfsdError, clause
 from vfsd.fuse.device import why_not_mounted
 
 
@@ -61,7 +61,7 @@ def mount_error(mountpoint: str, why: str) -> VfsdError:
 
 
 def check_mount_options(config: MountConfig) -> None:
-    """Let libfuse read the mount options of *config*, without a mount. Raises MountpointError if it refuses them.
+    """Let libfuse read the mount options of *config*, without a mount. Raises UsageError if it refuses them.
 
     A session is made and destroyed (``fuse_session_new``). A libfuse that exports no such function refuses the options
     later, when it mounts.
@@ -76,7 +76,8 @@ def check_mount_options(config: MountConfig) -> None:
     with stderr_of_libfuse() as printed:
         session = new(ctypes.byref(arguments), no_handlers, ctypes.c_size_t(len(no_handlers)), None)
         if session is None:
-            raise mount_error(config.mountpoint, said(printed) or "libfuse refuses the mount options")
+            why = clause(said(printed)) or "libfuse gives no reason"
+            raise UsageError(f"-o {','.join(config.options)}: {why}; correct it, or leave it out")
     destroy(session)
 
 
