@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -15,6 +14,7 @@ from vfsd.cli.completers import complete_directories, complete_files, complete_m
 from vfsd.cli.help import Command, Group, option
 from vfsd.cli.output import say
 from vfsd.cli.parsing import parse_skill
+from vfsd.cli.streams import read_input
 from vfsd.client.results import Seeds
 from vfsd.client.vfs import Vfs, connect
 from vfsd.counted import counted
@@ -86,7 +86,7 @@ def _content(node: SeedNode) -> bytes:
 
 def _add_from_stdin(vfs: Vfs, text: str) -> tuple[str, bool]:
     """Seed the SKILL.md on standard input; return the path of the skill, and whether that changed anything."""
-    skill_md = sys.stdin.buffer.read()
+    skill_md = read_input()
     try:
         dest = text.partition(":")[2] or f"{SKILLS}/{front_matter(skill_md).name}"
     except FsError as error:
@@ -168,7 +168,7 @@ def seed(mountpoint: str, dest: str, source: str) -> None:
 def _read(source: str) -> tuple[bytes, int]:
     """Return the content and the permissions of *source*. Raises UsageError."""
     if source == _STDIN:
-        return sys.stdin.buffer.read(), _DEFAULT_MODE
+        return read_input(), _DEFAULT_MODE
     return read_file(source)
 
 
