@@ -62,6 +62,13 @@ def parse_store(option: str | None, password_file: str | None) -> str:
     return with_password(url, password)
 
 
+def parse_given(name: str, text: str) -> str:
+    """Return *text*, the value of the argument *name*. Empty text is probably a shell variable that is not set."""
+    if not text:
+        raise UsageError(f"{name} is empty: the variable that should have its value may be unset")
+    return text
+
+
 def parse_scope(name: str) -> str:
     """Return *name* if it is a valid name of a scope."""
     if not _SCOPE.fullmatch(name):
@@ -164,7 +171,7 @@ def _subject(option: str) -> str:
 
 def parse_log_file(path: str | None) -> str | None:
     """Return *path* as an absolute path, because a daemon has another working directory."""
-    return None if path is None else os.path.abspath(path)  # noqa: PTH100 (a Path would follow links)
+    return None if path is None else os.path.abspath(parse_given("--log-file", path))  # noqa: PTH100 (a Path would follow links)
 
 
 def parse_skill(text: str) -> SeedSpec:

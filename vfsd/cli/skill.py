@@ -13,7 +13,7 @@ import click
 from vfsd.cli.completers import complete_directories, complete_files, complete_mountpoints
 from vfsd.cli.help import Command, Group, option
 from vfsd.cli.output import say
-from vfsd.cli.parsing import parse_skill
+from vfsd.cli.parsing import parse_given, parse_skill
 from vfsd.cli.streams import read_input
 from vfsd.client.results import Seeds
 from vfsd.client.vfs import Vfs, connect
@@ -136,6 +136,7 @@ def remove(mountpoint: str, which: str) -> None:
 
     Stored files that they hid are visible again.
     """
+    parse_given("NAME|PATH", which)
     with _connected(mountpoint) as vfs:
         named = [listed.dir or "/" for listed in vfs.seed_list().skills if listed.name == which]
         if len(named) > 1:
@@ -160,6 +161,7 @@ def seed(mountpoint: str, dest: str, source: str) -> None:
 
     It is not stored. To seed a whole tree use vfsd mount --seed, for a skill vfsd skill add.
     """
+    parse_given("DEST", dest)
     data, mode = _read(source)
     with _connected(mountpoint) as vfs:
         _print_seeded(dest, vfs.seed_file(dest, data, mode=mode))
