@@ -177,12 +177,25 @@ def _read(source: str) -> tuple[bytes, int]:
 @contextmanager
 def _connected(mountpoint: str) -> Iterator[Vfs]:
     """Yield a client of the mount at *mountpoint*; errors of the client become errors of the command (VfsdError)."""
-    mountpoints.own_mount_at(mountpoints.absolute(mountpoint))
+    mount = mountpoints.own_mount_at(mountpoints.absolute(mountpoint))
     try:
         with connect(mountpoint) as vfs:
             yield vfs
+    except ConnectionRefusedError as error:
+        _raise_for_nobody(mount)
+        _raise_for(error)
     except OSError as error:
         _raise_for(error)
+
+
+def _raise_for_nobody(mount: mountpoints.Mount) -> None:
+    """Raise NotMounted if it is known why no daemon of this user serves *mount*."""
+    if mount.user not in {None, os.geteuid()}:
+        raise NotMounted(f"{mount.mountpoint}: uid {mount.user} has mounted it: run this command as that user")
+    if mountpoints.health(mount.mountpoint) is mountpoints.Health.DEAD:
+        raise NotMounted(
+            f"{mount.mountpoint}: its daemon has ended: mount scope {mount.scope} there again with 'vfsd mount'"
+        )
 
 
 def _raise_for(error: OSError) -> NoReturn:
