@@ -26,8 +26,8 @@ def _last_line(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["umount", "-l", "m"], "Error: No such option '-l'. Did you mean '--lazy'?"),
-        (["destroy", "-y", "s"], "Error: No such option '-y'. Did you mean '--yes'?"),
+        (["umount", "-l", "m"], "Error: No such option '-l'; did you mean '--lazy'?"),
+        (["destroy", "-y", "s"], "Error: No such option '-y'; did you mean '--yes'?"),
         (["umount", "-q", "m"], "Error: No such option '-q'."),
         (["help"], "Error: No such command 'help'; did you mean '--help'?"),
         (

@@ -58,11 +58,11 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if error.option_name.startswith("--"):
+            names = [name for each in self.get_params(ctx) for name in each.opts]
+            meant = [name for name in names if name.startswith(f"-{error.option_name}")]
+            if error.option_name.startswith("--") or not meant:
                 raise
-            long = [name for each in self.get_params(ctx) for name in each.opts if name.startswith("--")]
-            meant = sorted(name for name in long if name[1:].startswith(error.option_name))
-            raise click.NoSuchOption(error.option_name, possibilities=meant, ctx=ctx) from None
+            raise _with_hint(error, meant, ctx) from None
 
     def groups(self, ctx: click.Context) -> Iterator[tuple[str, list[click.Option]]]:
         """Yield the groups of options, each with its heading. Options of one topic only need no groups."""
@@ -128,8 +128,12 @@ class Group(Command, click.Group):
             meant = _meant(args[0], self.list_commands(ctx))
             if not meant:
                 raise
-            names = " or ".join(map(repr, meant))
-            raise click.UsageError(f"{error.message.rstrip('.')}; did you mean {names}?", ctx) from None
+            raise _with_hint(error, meant, ctx) from None
+
+
+def _with_hint(error: click.UsageError, meant: Sequence[str], ctx: click.Context) -> click.UsageError:
+    """Return *error* with what is *meant* perhaps."""
+    return click.UsageError(f"{error.message.rstrip('.')}; did you mean {' or '.join(map(repr, meant))}?", ctx)
 
 
 _OTHER_NAMES = {
