@@ -1,6 +1,6 @@
 """Kill the daemon of a mount: notes are stored and come back, a seeded skill is never stored.
 
-``python examples/restart_demo.py [--redis URL | --sqlite PATH]``
+``.venv/bin/python examples/restart_demo.py [--redis URL | --sqlite PATH]``
 """
 
 from demo_mount import DemoMount, demo_mount

@@ -1,6 +1,6 @@
 """Seed a skill from strings, and read it as files: by its path, and by the short path that a model often uses.
 
-``python examples/skills_demo.py [--redis URL | --sqlite PATH]``
+``.venv/bin/python examples/skills_demo.py [--redis URL | --sqlite PATH]``
 """
 
 from demo_mount import demo_mount

@@ -188,7 +188,7 @@ def clause(foreign: BaseException | str) -> str:
 
     The exception is one of the system or of a library. Its text may have several lines, and end as a sentence does.
     """
-    text = " ".join(str(foreign).split()).rstrip(".")
+    text = " ".join(str(foreign).split()).rstrip(".?!")
     return text or type(foreign).__name__
 
 

@@ -50,7 +50,7 @@ function checkMastra(least) {
 
 /** @param {string} least @param {string} why */
 function unfit(least, why) {
-  const remedy = `run npm install '@mastra/core@>=${least}' in your project, and install vfsd there with --install-links`;
+  const remedy = `run npm install '@mastra/core@>=${least}' in your project, and install vfsd there with install-links=true in .npmrc`;
   return new Error(`vfsd needs @mastra/core ${least} or newer, but ${why}: ${remedy}`);
 }
 

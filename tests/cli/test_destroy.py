@@ -49,6 +49,15 @@ def test_destroy_is_refused_while_mounted_and_then_deletes_everything(
     assert os.listdir(mounted.path) == []
 
 
+def test_a_read_only_mount_does_not_prevent_it(mount: MountFactory, redis_server: RedisServer) -> None:
+    writer = mount(redis_server.url)
+    (writer.path / "file").write_bytes(b"content")
+    assert writer.stop() == 0
+    reader = mount(redis_server.url, "--read-only", scope=writer.scope)
+    success(reader.vfsd("destroy", writer.scope, "--yes"))
+    assert (reader.path / "file").read_bytes() == b"content"
+
+
 def test_one_question_shows_what_will_go_of_each_scope(two: tuple[Mounted, Mounted]) -> None:
     first, second = two
     result = first.vfsd("destroy", first.scope, second.scope, first.scope, text="y\n")

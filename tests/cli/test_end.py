@@ -193,8 +193,8 @@ def test_umount_refuses_what_is_not_a_vfsd_mount(mount: MountFactory, redis_serv
     (mounted.path / "directory").mkdir()
     for path, why in (
         (mounted.path / "directory", f"no vfsd mount there; it lies in the mount at {mounted.path}: name that"),
-        (mounted.path.parent, "no vfsd mount there"),
-        (Path("/proc"), "no vfsd mount there, but proc"),
+        (mounted.path.parent, "no vfsd mount there; vfsd status lists the mounts"),
+        (Path("/proc"), "no vfsd mount there, but proc; vfsd status lists the mounts"),
     ):
         assert failure(mounted.vfsd("umount", str(path)), 12) == f"{path}: {why}"
 

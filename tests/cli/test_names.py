@@ -92,7 +92,7 @@ def test_foreign_mounts_may_have_any_name(mount: MountFactory, redis_server: Red
             assert statuses(mounted, mounted.path)[0]["state"] == "mounted"
             success(mounted.vfsd("umount", str(mounted.path)))
             line = failure(mounted.vfsd("umount", str(others[0])), 12)
-            assert line == f"{printable(str(others[0]))}: no vfsd mount there, but tmpfs"
+            assert line == f"{printable(str(others[0]))}: no vfsd mount there, but tmpfs; vfsd status lists the mounts"
 
 
 _HOLD = """

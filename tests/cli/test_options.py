@@ -238,8 +238,8 @@ def test_a_bad_owner_is_refused(tmp_path: Path, owner: str) -> None:
             "--fsync wait:1: only a Redis store can do that; sqlite: ",
         ),
         (["--fsync=waitaof", "--store=memory:"], "--fsync waitaof: only a Redis store can do that; memory: "),
-        (["--max-bytes=9999999T"], "'9999999T' is too large: "),
-        (["--max-bytes=²"], "'²' is not a size: "),
+        (["--max-bytes=9999999T"], "--max-bytes 9999999T: too large: "),
+        (["--max-bytes=²"], "--max-bytes ²: not a size: "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

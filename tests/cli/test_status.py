@@ -109,7 +109,10 @@ def test_status_of_some_mounts(
 
 def test_status_of_what_is_no_mount(mount: MountFactory, redis_server: RedisServer, tmp_path: Path) -> None:
     mounted = mount(redis_server.url)
-    assert failure(mounted.vfsd("status", str(tmp_path)), 12) == f"{tmp_path}: no vfsd mount there"
+    assert (
+        failure(mounted.vfsd("status", str(tmp_path)), 12)
+        == f"{tmp_path}: no vfsd mount there; vfsd status lists the mounts"
+    )
     below = mounted.path / "below"
     mixed = mounted.vfsd("status", str(below), str(mounted.path), "/proc")
     assert mixed.returncode == 12

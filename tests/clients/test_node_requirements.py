@@ -12,7 +12,10 @@ from tests.clients.frameworks import CHECKOUT, NodeProject
 
 CLIENT = CHECKOUT / "clients" / "node"
 NEEDS_MASTRA = "vfsd needs @mastra/core 1.71.0 or newer, but "
-REMEDY = ": run npm install '@mastra/core@>=1.71.0' in your project, and install vfsd there with --install-links"
+REMEDY = (
+    ": run npm install '@mastra/core@>=1.71.0' in your project,"
+    " and install vfsd there with install-links=true in .npmrc"
+)
 CLASSES = ("FileExistsError", "LocalFilesystem", "StaleFileError")
 
 

@@ -112,7 +112,7 @@ def test_clean_unmounts_and_keeps_the_store(make: Make) -> None:
 def test_umount_without_a_mount_is_an_error(make: Make) -> None:
     result = make("umount")
     assert result.returncode != 0
-    assert f"vfsd: {make.root}/mnt: no vfsd mount there" in result.stderr.splitlines()
+    assert f"vfsd: {make.root}/mnt: no vfsd mount there; vfsd status lists the mounts" in result.stderr.splitlines()
 
 
 def test_help_names_every_target_and_changes_nothing(make: Make) -> None:

@@ -14,6 +14,7 @@ import click
 from vfsd.cli.failures import Told
 from vfsd.cli.help import Group, option
 from vfsd.cli.output import say
+from vfsd.cli.streams import prepare as prepare_streams
 from vfsd.config import completion_request
 from vfsd.errors import VfsdError, exit_status_of
 from vfsd.host.command_line import hide_passwords
@@ -75,6 +76,7 @@ def root() -> None:
 
 def main() -> Any:
     """Run the command line. A VfsdError becomes one line on stderr and an exit status."""
+    prepare_streams()
     gc.disable()  # a tenth of the start would be searching modules for garbage; a daemon enables it when it is hydrated
     hide_passwords(sys.argv)
     if completion_request():

@@ -4,6 +4,8 @@ Nothing is asked before every scope was found and is free, and nothing is destro
 meanwhile, the store checks again.
 """
 
+import sys
+
 import click
 import trio
 
@@ -81,7 +83,7 @@ def ask(found: list[ScopeSummary]) -> None:
     print_table(titles, [_row(summary) for summary in found], err=True)
     what = f"scope {found[0].name}" if len(found) == 1 else f"these {counted(len(found), 'scope')}"
     try:
-        agreed = click.confirm(f"Delete all files of {what} for good?", err=True)
+        agreed = sys.stdin is not None and click.confirm(f"Delete all files of {what} for good?", err=True)
     except click.Abort:  # Ctrl-C, or the end of the input
         say("", err=True)
         agreed = False

@@ -32,6 +32,8 @@ class Option(click.Option):
         super().__init__(*arguments, **settings)
         self.topic = topic
         self.more = more
+        if isinstance(self.type, click.IntRange):
+            self.type.name = "whole number"  # click's errors name the kind of value so
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Return what is shown in brackets. A range is left out: the help text says it in words."""
@@ -50,6 +52,17 @@ class Command(click.Command):
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.examples = tuple(examples)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse *args*. An unknown short option gets as a hint the long options that begin with its letter."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            names = [name for each in self.get_params(ctx) for name in each.opts]
+            meant = [name for name in names if name.startswith(f"-{error.option_name}")]
+            if error.option_name.startswith("--") or not meant:
+                raise
+            raise _with_hint(error, meant, ctx) from None
 
     def groups(self, ctx: click.Context) -> Iterator[tuple[str, list[click.Option]]]:
         """Yield the groups of options, each with its heading. Options of one topic only need no groups."""
@@ -115,8 +128,12 @@ class Group(Command, click.Group):
             meant = _meant(args[0], self.list_commands(ctx))
             if not meant:
                 raise
-            names = " or ".join(map(repr, meant))
-            raise click.UsageError(f"{error.message.rstrip('.')}; did you mean {names}?", ctx) from None
+            raise _with_hint(error, meant, ctx) from None
+
+
+def _with_hint(error: click.UsageError, meant: Sequence[str], ctx: click.Context) -> click.UsageError:
+    """Return *error* with what is *meant* perhaps."""
+    return click.UsageError(f"{error.message.rstrip('.')}; did you mean {' or '.join(map(repr, meant))}?", ctx)
 
 
 _OTHER_NAMES = {
@@ -132,6 +149,8 @@ _OTHER_NAMES = {
 
 def _meant(name: str, commands: Sequence[str]) -> list[str]:
     """Return those of *commands* that somebody means perhaps who writes *name*."""
+    if name == "help":
+        return ["--help"]
     import difflib  # noqa: PLC0415 (slow to import, and rarely needed)
 
     same = [command for command in _OTHER_NAMES.get(name, ()) if command in commands]

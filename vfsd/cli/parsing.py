@@ -62,29 +62,36 @@ def parse_store(option: str | None, password_file: str | None) -> str:
     return with_password(url, password)
 
 
+def parse_given(name: str, text: str) -> str:
+    """Return *text*, the value of the argument *name*. Empty text is probably a shell variable that is not set."""
+    if not text:
+        raise UsageError(f"{name} is empty: the variable that should have its value may be unset")
+    return text
+
+
 def parse_scope(name: str) -> str:
     """Return *name* if it is a valid name of a scope."""
     if not _SCOPE.fullmatch(name):
         raise UsageError(
-            f"scope {name!r}: a name is up to 200 letters, digits and ._@:+- and begins with a letter or a digit"
+            f"scope '{name}': a name is up to 200 letters, digits and ._@:+- and begins with a letter or a digit"
         )
     return name
 
 
-def parse_size(text: str) -> int:
-    """Return the number of bytes that *text* means: a number, optionally with K, M, G or T for powers of 1024."""
+def parse_size(option: str, text: str) -> int:
+    """Return the number of bytes that *text* means for *option*. K, M, G and T are powers of 1024."""
     match = _SIZE.fullmatch(text.strip().upper())
     if match is None:
-        raise UsageError(f"{text!r} is not a size: write a number of bytes, or one with K, M, G or T, as in 512M")
+        raise UsageError(f"{option} {text}: not a size: write a number of bytes, or one with K, M, G or T, as in 512M")
     count = int(match[1]) << (10 * "KMGT".index(match[2]) + 10 if match[2] else 0)
     if count > MOST:
-        raise UsageError(f"{text!r} is too large: the most is {MOST} bytes")
+        raise UsageError(f"{option} {text}: too large: the most is {MOST} bytes")
     return count
 
 
-def parse_optional_size(text: str | None) -> int | None:
-    """Return the number of bytes that *text* means, or None if the option is not given."""
-    return None if text is None else parse_size(text)
+def parse_optional_size(option: str, text: str | None) -> int | None:
+    """Return the number of bytes that *text* means for *option*, or None if the option is not given."""
+    return None if text is None else parse_size(option, text)
 
 
 def parse_seconds(option: str, seconds: float) -> float:
@@ -164,7 +171,7 @@ def _subject(option: str) -> str:
 
 def parse_log_file(path: str | None) -> str | None:
     """Return *path* as an absolute path, because a daemon has another working directory."""
-    return None if path is None else os.path.abspath(path)  # noqa: PTH100 (a Path would follow links)
+    return None if path is None else os.path.abspath(parse_given("--log-file", path))  # noqa: PTH100 (a Path would follow links)
 
 
 def parse_skill(text: str) -> SeedSpec:
@@ -183,7 +190,7 @@ def parse_seed(text: str) -> SeedSpec:
 
 def _seed_spec(source: str, dest: str, text: str) -> SeedSpec:
     if not source:
-        raise UsageError(f"{text!r} names no file or directory: write the path to seed before the colon")
+        raise UsageError(f"'{text}' names no file or directory: write the path to seed before the colon")
     if os.path.lexists(text) and not os.path.lexists(source):
         raise UsageError(f"{text}: DEST follows the last colon, and there is no {source}: write {text}:DEST")
     return SeedSpec(os.path.abspath(source), dest or None)  # noqa: PTH100 (a Path would follow links)

@@ -88,11 +88,12 @@ def _raise_if_damaged(summaries: list[ScopeSummary]) -> None:
 @store_options
 @option("--yes", is_flag=True, help="Do not ask.")
 def destroy(names: tuple[str, ...], store: str | None, store_password_file: str | None, yes: bool) -> None:
-    """Delete everything that is stored of each SCOPE, for good. Refused while one of them is mounted.
+    """Delete everything that is stored of each SCOPE, for good. Refused while one of them is mounted for writing.
 
-    All scopes are looked at first, and one question shows what will go; any answer but yes is status 14. If one scope
-    cannot be destroyed then, the others are all the same, and the first failure decides the status. The log at its
-    default place goes too, unless a process has it open; a log that --log-file named stays.
+    A read-only mount does not prevent it, and still shows what it had. All scopes are looked at first, and one question
+    shows what will go; any answer but yes is status 14. If one scope cannot be destroyed then, the others are all the
+    same, and the first failure decides the status. The log at its default place goes too, unless a process has it open;
+    a log that --log-file named stays.
     """
     scopes = list(dict.fromkeys(map(parse_scope, names)))
     url = parse_store(store, store_password_file)

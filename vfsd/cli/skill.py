@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -14,7 +13,8 @@ import click
 from vfsd.cli.completers import complete_directories, complete_files, complete_mountpoints
 from vfsd.cli.help import Command, Group, option
 from vfsd.cli.output import say
-from vfsd.cli.parsing import parse_skill
+from vfsd.cli.parsing import parse_given, parse_skill
+from vfsd.cli.streams import read_input
 from vfsd.client.results import Seeds
 from vfsd.client.vfs import Vfs, connect
 from vfsd.counted import counted
@@ -86,7 +86,7 @@ def _content(node: SeedNode) -> bytes:
 
 def _add_from_stdin(vfs: Vfs, text: str) -> tuple[str, bool]:
     """Seed the SKILL.md on standard input; return the path of the skill, and whether that changed anything."""
-    skill_md = sys.stdin.buffer.read()
+    skill_md = read_input()
     try:
         dest = text.partition(":")[2] or f"{SKILLS}/{front_matter(skill_md).name}"
     except FsError as error:
@@ -136,6 +136,7 @@ def remove(mountpoint: str, which: str) -> None:
 
     Stored files that they hid are visible again.
     """
+    parse_given("NAME|PATH", which)
     with _connected(mountpoint) as vfs:
         named = [listed.dir or "/" for listed in vfs.seed_list().skills if listed.name == which]
         if len(named) > 1:
@@ -160,6 +161,7 @@ def seed(mountpoint: str, dest: str, source: str) -> None:
 
     It is not stored. To seed a whole tree use vfsd mount --seed, for a skill vfsd skill add.
     """
+    parse_given("DEST", dest)
     data, mode = _read(source)
     with _connected(mountpoint) as vfs:
         _print_seeded(dest, vfs.seed_file(dest, data, mode=mode))
@@ -168,19 +170,32 @@ def seed(mountpoint: str, dest: str, source: str) -> None:
 def _read(source: str) -> tuple[bytes, int]:
     """Return the content and the permissions of *source*. Raises UsageError."""
     if source == _STDIN:
-        return sys.stdin.buffer.read(), _DEFAULT_MODE
+        return read_input(), _DEFAULT_MODE
     return read_file(source)
 
 
 @contextmanager
 def _connected(mountpoint: str) -> Iterator[Vfs]:
     """Yield a client of the mount at *mountpoint*; errors of the client become errors of the command (VfsdError)."""
-    mountpoints.own_mount_at(mountpoints.absolute(mountpoint))
+    mount = mountpoints.own_mount_at(mountpoints.absolute(mountpoint))
     try:
         with connect(mountpoint) as vfs:
             yield vfs
+    except ConnectionRefusedError as error:
+        _raise_for_nobody(mount)
+        _raise_for(error)
     except OSError as error:
         _raise_for(error)
+
+
+def _raise_for_nobody(mount: mountpoints.Mount) -> None:
+    """Raise NotMounted if it is known why no daemon of this user serves *mount*."""
+    if mount.user not in {None, os.geteuid()}:
+        raise NotMounted(f"{mount.mountpoint}: uid {mount.user} has mounted it: run this command as that user")
+    if mountpoints.health(mount.mountpoint) is mountpoints.Health.DEAD:
+        raise NotMounted(
+            f"{mount.mountpoint}: its daemon has ended: mount scope {mount.scope} there again with 'vfsd mount'"
+        )
 
 
 def _raise_for(error: OSError) -> NoReturn:

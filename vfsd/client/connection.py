@@ -62,7 +62,9 @@ class ControlConnection:
         except (OSError, ValueError) as error:
             self.close()
             number = getattr(error, "errno", None) or errno.ECONNRESET
-            raise NoAnswer(f"no answer at {self._address}: {error}", number) from None
+            raise NoAnswer(
+                f"no answer at {self._address}: {getattr(error, 'strerror', None) or error}", number
+            ) from None
         except BaseException:
             self.close()  # interrupted: the reply to this request would be taken for the reply to the next
             raise

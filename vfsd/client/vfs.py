@@ -33,7 +33,7 @@ def connect(mountpoint: str | os.PathLike[str], *, timeout: float = 60.0) -> "Vf
 
     Raises ConnectionRefusedError if no daemon of this user (or in ``$VFSD_RUNTIME_DIR``) serves it, TimeoutError if
     the daemon does not answer, PermissionError if another user listens in its place, VfsdError if the directory of
-    registrations may be another user's, ``$VFSD_RUNTIME_DIR`` is relative, or *mountpoint* is a loop of links.
+    registrations may be another user's, ``$VFSD_RUNTIME_DIR`` is relative, or *mountpoint* is empty or a loop of links.
     """
     path = mountpoints.absolute(os.fspath(mountpoint))
     vfs = Vfs(path, os.fspath(registrations.socket_path(path)), timeout)

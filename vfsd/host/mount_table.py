@@ -71,7 +71,7 @@ def own_mount_at(path: str) -> Mount:
         return mount
     other = f", but {mount.fstype}" if mount else ""
     above = [found.mountpoint for found in mounts() if found.scope is not None and is_below(path, found.mountpoint)]
-    hint = f"; it lies in the mount at {max(above, key=len)}: name that" if above else ""
+    hint = f"; it lies in the mount at {max(above, key=len)}: name that" if above else "; vfsd status lists the mounts"
     raise NotMounted(f"{path}: no vfsd mount there{other}{hint}")
 
 

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Collection
 
-from vfsd.errors import MountBusy, MountpointError, clause
+from vfsd.errors import MountBusy, MountpointError, UsageError, clause
 from vfsd.host.holders import holders
 from vfsd.host.mount_table import Mount, is_below, mount_at, mounts, own_mount_at
 from vfsd.shell import quoted
@@ -61,8 +61,11 @@ def absolute(path: str, *, stops: Collection[str] = ()) -> str:
 
     The only system call is :manpage:`readlink(2)` of each component. The kernel answers it for a mountpoint itself
     without asking the file system mounted there, whose daemon may be dead. Nothing at or below *stops* is examined.
-    Raises MountpointError for a loop of links, and for a relative *path* if the current directory is gone.
+    Raises MountpointError for a loop of links, and for a relative *path* if the current directory is gone; UsageError
+    if *path* is empty: to the kernel that is no path, and it was probably a shell variable that is not set.
     """
+    if not path:
+        raise UsageError("MOUNTPOINT is empty: name the directory of the mount")
     resolved, rest, links = "/", _absolute_text(path).split("/")[::-1], 0
     while rest and resolved not in stops:
         name = rest.pop()

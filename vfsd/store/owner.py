@@ -13,6 +13,8 @@ from vfsd.errors import ScopeDamaged
 _NUMBERS = {"pid": (1, 2**31 - 1), "started": (0, 2**63 - 1), "since_ns": (0, 2**63 - 1)}
 """The fields of an owner that are numbers, with the least and the largest value of each. All others are text."""
 
+TAKE_OVER = ", or mount with --take-over if it hangs"
+"""What a claim adds to what it says of a living owner. To destroy a scope, it is no way out."""
 _REMEDY = "wait for the lease to end, or mount with --take-over"
 
 

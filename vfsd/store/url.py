@@ -12,6 +12,7 @@ import enum
 import re
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
@@ -56,6 +57,8 @@ _MIXED = re.compile(r"://.*[?&]\w*(?:password|secret|token)=.*@", re.IGNORECASE 
 _HOST_AND_PORT = re.compile(r"[\w.-]+(?::\d{1,5})?", re.ASCII)
 _USER_AND_PASSWORD = re.compile(r"([\w.~%+-]*:)[^/?#@]*", re.ASCII)
 _SETTING = re.compile(r"\w+=", re.ASCII)
+_FILE_NAMES = (".db", ".sqlite", ".sqlite3")
+"""How the names of SQLite files end."""
 _HIDDEN = "***"
 _HINT = "write / ? # @ and % in a password as %2F %3F %23 %40 and %25"
 
@@ -71,6 +74,8 @@ def open_store(url: str, options: StoreOptions) -> Store:
 
 def _unknown(url: str, scheme: str) -> str:
     """Return why no store serves *url*, and what may be meant."""
+    if not scheme and not url.startswith(("/", ".")) and (url.endswith(_FILE_NAMES) or Path(url).is_file()):
+        return f"it has no scheme; did you mean sqlite:{url}?"
     if _HOST_AND_PORT.fullmatch(url):
         return f"it has no scheme; did you mean redis://{url}/0?"
     if url.startswith("/"):

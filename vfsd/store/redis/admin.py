@@ -39,6 +39,7 @@ _HINTS: dict[type[OSError], str] = {
     PermissionError: "let this user use that socket: see unixsocketperm in redis.conf",
 }
 """What to do about a failed system call."""
+_SOCKET_FORM = "expected unix://PATH with the absolute path of the socket, as in unix:///run/redis/redis.sock"
 _URL_FORMS = "expected redis://[USER:PASSWORD@]HOST:PORT/DB or redis+sentinel://HOST:PORT[,HOST:PORT]/SERVICE[/DB]"
 
 
@@ -50,7 +51,8 @@ class RedisAdmin:
         try:
             self._pool = connection_pool(url, timeout)
         except (ValueError, TypeError):  # their text may quote a password of the URL
-            raise UsageError(f"store {self.label}: not understood; {_URL_FORMS}") from None
+            expected = _SOCKET_FORM if url.startswith("unix:") else _URL_FORMS
+            raise UsageError(f"store {self.label}: not understood; {expected}") from None
         self._has_answered = False
         self._client: Any = redis.Redis(connection_pool=self._pool)  # Any: the type of a reply depends on the command
 

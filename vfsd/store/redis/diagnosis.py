@@ -6,7 +6,9 @@ and no data. It never raises: an error that it cannot explain is shown as it is.
 
 import socket
 import ssl
+import stat
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 _SECONDS = 1.0
@@ -21,6 +23,7 @@ _BEGINNINGS = {
     b"SSH-": "an SSH server answers there, not Redis",
     b"ERROR\r\n": "memcached answers there, or the like, not Redis",
 }
+_NO_SOCKET = "that is no socket; name the one that redis.conf calls unixsocket"
 _TLS_ALERT = b"\x15\x03"
 _REDIS = (b"+PONG", b"-")
 _TLS_WANTED = "the server there expects TLS; write rediss:// instead of redis://"
@@ -33,6 +36,8 @@ def what_answers(connecting: dict[str, Any], *, with_tls: bool) -> str | None:
     None if nothing can be said: nobody listens, or it is a Redis and spoken to as it wants.
     """
     with suppress(OSError):
+        if "path" in connecting and not stat.S_ISSOCK(Path(connecting["path"]).stat().st_mode):
+            return _NO_SOCKET
         return _explained(_answer(connecting), connecting, with_tls=with_tls)
     return None
 

@@ -16,6 +16,7 @@ _MEANING: dict[str, type[StoreError]] = {
 _HINTS = {
     "OOM": "raise maxmemory, or delete files",
     "READONLY": "this is a replica: point --store at the master",
+    "DB": "name database 0 in the URL, as in redis://HOST:PORT/0, or raise 'databases' in redis.conf",
     "MISCONF": "Redis cannot write to its disk: see its log",
     "NOAUTH": "put user and password into the store URL",
     "WRONGPASS": "check user and password in the store URL",

@@ -24,7 +24,7 @@ from vfsd.store.base import (
     Store,
     StoreOptions,
 )
-from vfsd.store.owner import Owner, from_json, living_here
+from vfsd.store.owner import TAKE_OVER, Owner, from_json, living_here
 from vfsd.store.ranges import is_scope_name
 from vfsd.store.records import FORMAT, pack_limits, unpack_limits
 from vfsd.store.redis import scripts
@@ -87,7 +87,7 @@ class RedisStore(Store):
         """
         keys = Keys(scope)
         if not terms.take_over:
-            self._raise_if_lives_here(scope)
+            self._raise_if_lives_here(scope, last_resort=TAKE_OVER)
         if terms.create and not self._admin.execute("SISMEMBER", SCOPES, scope):
             self._admin.execute("SADD", SCOPES, scope)  # a full server refuses this, so it gets no new scope
         answer = self._admin.script(
@@ -112,15 +112,15 @@ class RedisStore(Store):
                 f" if nobody destroys it any longer, finish with 'vfsd destroy {scope}'"
             )
         if answer[0] == b"busy":
-            _raise_if_alive(scope, answer[2])
+            _raise_if_alive(scope, answer[2], last_resort=TAKE_OVER)
             return self._claim(scope, owner, terms, answer[1])
         return bool(answer[2] == b"1")
 
-    def _raise_if_lives_here(self, scope: str) -> None:
+    def _raise_if_lives_here(self, scope: str, *, last_resort: str = "") -> None:
         """Raise ScopeBusy if the owner lives on this host: a step of the server's clock may have ended its lease."""
         owner = self._admin.execute("HGET", Keys(scope).scope, "owner")
         if owner and living_here(owner):
-            _raise_if_alive(scope, owner)
+            _raise_if_alive(scope, owner, last_resort=last_resort)
 
     def _update_limits(self, scope: str, owner: Owner, changes: Limits) -> Limits:
         """Change the limits of a scope that *owner* has claimed, and return the limits in force.
@@ -263,14 +263,16 @@ def _unless_gone(owner: Owner) -> Owner | None:
     return None if owner.is_gone() else owner
 
 
-def _raise_if_alive(scope: str, owner_json: bytes | None) -> None:
-    """Raise ScopeBusy, with a remedy, if the owner may be alive. Raises ScopeDamaged if nobody knows who that is."""
+def _raise_if_alive(scope: str, owner_json: bytes | None, *, last_resort: str = "") -> None:
+    """Raise ScopeBusy, with a remedy, if the owner may be alive. Raises ScopeDamaged if nobody knows who that is.
+
+    *last_resort* ends the message.
+    """
     owner = from_json(owner_json or b"", f"{Keys(scope).scope.decode()} field owner: ")
     if not owner.is_gone():
         raise ScopeBusy(
             f"scope {scope} is mounted: {owner.describe()}; unmount it there,"
-            f" or if that host is gone wait {LEASE_SECONDS} s for its lease to end,"
-            " or mount with --take-over if it hangs"
+            f" or if that host is gone wait {LEASE_SECONDS} s for its lease to end{last_resort}"
         )
 
 

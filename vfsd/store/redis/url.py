@@ -58,6 +58,8 @@ def connection_pool(url: str, timeout: float) -> redis.ConnectionPool:
         return _sentinel_pool(url, options)
     _check_port(url)
     _check_database(url)
+    if urlsplit(url).scheme == "unix" and not urlsplit(url).path:
+        raise ValueError("expected the path of a socket")
     return redis.ConnectionPool.from_url(url, **options)
 
 

@@ -76,8 +76,13 @@ class Database:
     # --- using it
 
     def exists(self) -> bool:
-        """Whether the file exists. Raises StoreUnreachable if its directory is missing or not readable."""
+        """Whether the file exists. Raises StoreUnreachable if its directory is missing or not readable.
+
+        The same for a directory in its place.
+        """
         try:
+            if self.path.is_dir():
+                raise self._error(StoreUnreachable, "it is a directory; name a file in it")
             if self.path.parent.is_dir():
                 return self.path.exists()
         except PermissionError:

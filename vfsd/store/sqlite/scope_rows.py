@@ -72,14 +72,13 @@ class ScopeRow(NamedTuple):
         owner = owners.from_json(self.owner, f"scopes {self.name} owner: ")
         return None if owner.is_gone() else owner
 
-    def raise_if_held(self) -> None:
-        """Raise ScopeBusy if the owner may be alive."""
+    def raise_if_held(self, *, last_resort: str = "") -> None:
+        """Raise ScopeBusy if the owner may be alive. *last_resort* ends the message."""
         holder = self.holder()
         if holder is not None:
             raise ScopeBusy(
                 f"scope {self.name} is mounted: {holder.describe()};"
-                f" unmount it there, or wait up to {LEASE_SECONDS} s if that daemon has died,"
-                " or mount with --take-over if it hangs"
+                f" unmount it there, or wait up to {LEASE_SECONDS} s if that daemon has died{last_resort}"
             )
 
 

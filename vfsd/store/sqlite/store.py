@@ -9,7 +9,7 @@ import trio
 
 from vfsd.errors import ScopeMissing, StoreUnreachable, UsageError
 from vfsd.store.base import Batch, Capacity, Claim, Claimed, ClaimTerms, Record, ScopeSummary, Store, StoreOptions
-from vfsd.store.owner import Owner
+from vfsd.store.owner import TAKE_OVER, Owner
 from vfsd.store.records import check_format
 from vfsd.store.sqlite import leftovers, rows, scope_rows
 from vfsd.store.sqlite.claim import SqliteClaim
@@ -53,7 +53,7 @@ class SqliteStore(Store):
                 check_format(scope, row.format, row.chunk_size, CHUNK_SIZE)
                 row.raise_if_damaged()
                 if not terms.take_over:
-                    row.raise_if_held()
+                    row.raise_if_held(last_resort=TAKE_OVER)
                 grant = scope_rows.change_owner(connection, row, owner)
             return row is None, grant, scope_rows.update_limits(connection, grant, terms.limits)
 
