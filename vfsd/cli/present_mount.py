@@ -47,7 +47,7 @@ def check_alike(config: MountConfig, *, foreground: bool) -> None:
     if foreground:
         raise MountpointError(f"{what} by another daemon, so nothing is left to do in the foreground")
     registered = registrations.registered(config.mountpoint)
-    if registered is not None and _reads_only(registered) is not config.read_only:
+    if registered is not None and _reads_only(registered) is (not config.read_only):
         access = "writing" if config.read_only else "reading only"
         raise MountpointError(f"{what} for {access}; unmount it first: vfsd umount {quoted(config.mountpoint)}")
 
