@@ -142,17 +142,16 @@ AT_THE_NAME: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("make", AT_THE_NAME.values(), ids=AT_THE_NAME)
-def test_what_makes_the_name_at_the_root_finds_it_free(
-    root: Path, mounted: Mounted, kept: Kept, make: Callable[[Path], object]
-) -> None:
-    (root / "own").write_text("mine")
-    assert (root / "references/rules.md").exists()
-    make(root)
-    assert "references" in kept(mounted)
-    assert "references" in os.listdir(root)
-    assert not (root / "references/rules.md").exists()
-    assert (root / "skills/review/references/rules.md").read_bytes() == RULES
+def test_what_makes_the_name_at_the_root_finds_it_free(root: Path, mounted: Mounted, kept: Kept) -> None:
+    for name, make in AT_THE_NAME.items():
+        (root / "own").write_text("mine")
+        assert (root / "references/rules.md").exists(), name
+        make(root)
+        assert "references" in kept(mounted), name
+        assert "references" in os.listdir(root), name
+        assert not (root / "references/rules.md").exists(), name
+        assert (root / "skills/review/references/rules.md").read_bytes() == RULES, name
+        subprocess.run(["rm", "-rf", "references", "mine", "own"], cwd=root, check=True)
 
 
 def test_a_name_deeper_down_is_made_in_what_is_answered(root: Path, mounted: Mounted, kept: Kept) -> None:
@@ -243,20 +242,20 @@ REMOVERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("remove", REMOVERS.values(), ids=REMOVERS)
 def test_what_is_only_answered_can_be_removed_until_the_next_seeding(
-    root: Path, mounted: Mounted, kept: Kept, connected: Connect, remove: Callable[[Path], object]
+    root: Path, mounted: Mounted, kept: Kept, connected: Connect
 ) -> None:
     """Nothing is stored by that, the skills keep what they have, and other names are answered as before."""
-    assert (root / "references/rules.md").exists()
-    remove(root)
-    for name in ("references", "references/rules.md", "references/deep/only.md"):
-        assert not os.path.lexists(root / name)
-    assert kept(mounted) == {}
-    assert (root / "skills/review/references/rules.md").read_bytes() == RULES
-    assert (root / "scripts/run.sh").read_bytes() == SCRIPT
-    connected(mounted).seed_file("/elsewhere", b"something else")
-    assert (root / "references/rules.md").read_bytes() == RULES
+    vfs = connected(mounted)
+    for way, remove in REMOVERS.items():
+        assert (root / "references/rules.md").read_bytes() == RULES, way
+        remove(root)
+        for name in ("references", "references/rules.md", "references/deep/only.md"):
+            assert not os.path.lexists(root / name), way
+        assert kept(mounted) == {}, way
+        assert (root / "skills/review/references/rules.md").read_bytes() == RULES, way
+        assert (root / "scripts/run.sh").read_bytes() == SCRIPT, way
+        vfs.seed_file("/elsewhere", f"something else after {way}")
 
 
 def test_parts_can_be_removed_in_order_only(root: Path, mounted: Mounted, kept: Kept) -> None:
