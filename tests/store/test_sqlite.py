@@ -134,7 +134,7 @@ async def test_a_newer_layout_is_refused(file: SqliteBackend, scope: str) -> Non
 
 async def test_a_directory_is_refused(file: SqliteBackend) -> None:
     file.path.mkdir()
-    with pytest.raises(StoreUnreachable, match=f"sqlite:{file.path}: unable to open"):
+    with pytest.raises(StoreUnreachable, match=f"sqlite:{file.path}: it is a directory; name a file in it"):
         await file.open().check()
 
 

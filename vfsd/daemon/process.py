@@ -18,8 +18,8 @@ from vfsd.config import MountConfig, default_log_file
 from vfsd.daemon.log import start_logging
 from vfsd.daemon.log_file import create_log_file
 from vfsd.daemon.notify import PipeReporter, StartupReporter
-from vfsd.daemon.scope_log import remove_default_log, remove_log
-from vfsd.errors import DaemonFailed, Interrupted, UncleanEnd, VfsdError, exit_status_of
+from vfsd.daemon.scope_log import remove_default_log
+from vfsd.errors import DaemonFailed, Interrupted, VfsdError, exit_status_of
 from vfsd.host.daemons import has_ended
 from vfsd.host.registrations import Reservation
 
@@ -39,13 +39,12 @@ def log_file_of(config: MountConfig) -> str:
 
 def run_foreground(config: MountConfig, reservation: Reservation) -> None:
     """Serve the mount in this process, and log to stderr or the log file. Raises VfsdError."""
-    is_new = config.log_file is not None and create_log_file(config.log_file, parents=False)
+    if config.log_file:
+        create_log_file(config.log_file, parents=False)
     start_logging(config, config.log_file, take_streams=False)
     try:
         _serve(config, StartupReporter(reservation.end))
-    except VfsdError as error:
-        if is_new and not isinstance(error, UncleanEnd):  # that one was mounted
-            remove_log(Path(log_file_of(config)))
+    except VfsdError:
         raise
     except Exception as error:  # noqa: BLE001 (Python would print its text, which may quote content)
         _log.critical("the daemon ended by a bug", exc_info=True)
@@ -71,8 +70,8 @@ def run_detached(config: MountConfig, reservation: Reservation, on_message: Call
         with os.fdopen(reading, "rb") as pipe:
             _wait_until_ready(pipe, on_message, log_file)
     except (DaemonFailed, Interrupted) as failed:
-        if is_new and exit_status_of(failed) != _BUG:  # the command says all that the log says
-            remove_log(Path(log_file))
+        if is_new and config.log_file is None and exit_status_of(failed) != _BUG:  # the command says all that it says
+            remove_default_log(config.scope)
         raise
     finally:
         os.waitpid(child, 0)

@@ -18,11 +18,7 @@ def remove_default_log(scope: str) -> Path | None:
 
     None means that there was none, or that it is in use. Raises OSError.
     """
-    return remove_log(default_log_file(scope))
-
-
-def remove_log(log: Path) -> Path | None:
-    """Remove *log*, with its rotated files. Return its path, or None as :func:`remove_default_log`. Raises OSError."""
+    log = default_log_file(scope)
     files = [log, *_rotated(log)]
     present = [path for path in files if path.exists()]
     if not present or _is_in_use(log):
